@@ -1,0 +1,203 @@
+// Package record reads and patches Kafka's record batches (magic 2) in place. It knows the 61 bytes of the batch header and
+// the checksum, and nothing of single records, topics, files or sockets: what is inside a batch is the clients' business.
+//
+// Layout: KIP-98, "DefaultRecordBatch" in Kafka. The base offset and the partition leader epoch lie outside the checksum,
+// because the broker sets them.
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+const (
+	// HeaderBytes is the size of a batch header, from the base offset to the record count.
+	HeaderBytes = 61
+	// lengthOffset is the number of bytes that the length field does not count: base offset and the field itself.
+	lengthOverhead = 12
+	// NoProducer marks a batch of a producer without an id.
+	NoProducer int64 = -1
+
+	attrTransactional = 1 << 4
+	attrControl       = 1 << 5
+	attrLogAppendTime = 1 << 3
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Errors that Parse wraps; test with errors.Is.
+var (
+	// ErrShort: the bytes end before the batch does. At the end of a log this is a torn tail.
+	ErrShort = errors.New("record batch ends early")
+	// ErrCorrupt: the length, a count or the checksum is wrong (Kafka: CORRUPT_MESSAGE).
+	ErrCorrupt = errors.New("record batch is corrupt")
+	// ErrMagic: a message set of a format older than KIP-98 (Kafka: UNSUPPORTED_FOR_MESSAGE_FORMAT).
+	ErrMagic = errors.New("record batch has an unsupported magic")
+)
+
+// Header is the decoded header of one batch.
+type Header struct {
+	BaseOffset      int64
+	Length          int32 // bytes of the whole batch, as stored
+	LeaderEpoch     int32
+	CRC             uint32
+	Attributes      int16
+	LastOffsetDelta int32
+	BaseTimestamp   int64 // ms since the Unix epoch
+	MaxTimestamp    int64 // ms since the Unix epoch
+	ProducerID      int64 // NoProducer without idempotence
+	ProducerEpoch   int16
+	BaseSequence    int32
+	Count           int32
+}
+
+// LastOffset is the offset of the last record.
+func (h Header) LastOffset() int64 { return h.BaseOffset + int64(h.LastOffsetDelta) }
+
+// NextOffset is the offset that the next batch of a dense log has.
+func (h Header) NextOffset() int64 { return h.LastOffset() + 1 }
+
+// LastSequence is the sequence number of the last record; sequences wrap to 0 after 2³¹−1.
+func (h Header) LastSequence() int32 {
+	return int32((int64(h.BaseSequence) + int64(h.LastOffsetDelta)) & 0x7fffffff)
+}
+
+// Transactional and Control tell the attribute bits of the same names.
+func (h Header) Transactional() bool { return h.Attributes&attrTransactional != 0 }
+
+// Control tells whether the batch holds markers instead of records.
+func (h Header) Control() bool { return h.Attributes&attrControl != 0 }
+
+// Codec is the compression codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+func (h Header) Codec() int { return int(h.Attributes & 7) }
+
+// Batch is one record batch whose length and checksum have been checked: only Parse makes one, so whoever is given a Batch
+// need not check again (S8).
+type Batch struct {
+	Header
+	raw []byte
+}
+
+// Bytes is the batch as it stands on the wire and on disk. It aliases the batch.
+func (b Batch) Bytes() []byte { return b.raw }
+
+// Assign sets the two fields that belong to the leader: base offset and leader epoch. They are not covered by the checksum.
+func (b *Batch) Assign(base int64, epoch int32) {
+	b.BaseOffset, b.LeaderEpoch = base, epoch
+	binary.BigEndian.PutUint64(b.raw[0:], uint64(base))
+	binary.BigEndian.PutUint32(b.raw[12:], uint32(epoch))
+}
+
+// ParseHeader decodes the header of the batch at the start of raw, without looking at the body. It fails with ErrShort
+// when raw is shorter than a header, ErrMagic or ErrCorrupt when the header makes no sense.
+func ParseHeader(raw []byte) (Header, error) {
+	if len(raw) < HeaderBytes {
+		return Header{}, fmt.Errorf("%w: %d bytes, a header has %d", ErrShort, len(raw), HeaderBytes)
+	}
+	be := binary.BigEndian
+	h := Header{
+		BaseOffset:      int64(be.Uint64(raw[0:])),
+		LeaderEpoch:     int32(be.Uint32(raw[12:])),
+		CRC:             be.Uint32(raw[17:]),
+		Attributes:      int16(be.Uint16(raw[21:])),
+		LastOffsetDelta: int32(be.Uint32(raw[23:])),
+		BaseTimestamp:   int64(be.Uint64(raw[27:])),
+		MaxTimestamp:    int64(be.Uint64(raw[35:])),
+		ProducerID:      int64(be.Uint64(raw[43:])),
+		ProducerEpoch:   int16(be.Uint16(raw[51:])),
+		BaseSequence:    int32(be.Uint32(raw[53:])),
+		Count:           int32(be.Uint32(raw[57:])),
+	}
+	length := int64(int32(be.Uint32(raw[8:])))
+	if magic := raw[16]; magic != 2 {
+		return h, fmt.Errorf("%w: %d, expected 2", ErrMagic, magic)
+	}
+	if length < HeaderBytes-lengthOverhead || length > 1<<30 {
+		return h, fmt.Errorf("%w: length %d", ErrCorrupt, length)
+	}
+	h.Length = int32(length + lengthOverhead)
+	if h.LastOffsetDelta < 0 || h.Count < 0 {
+		return h, fmt.Errorf("%w: %d records, last offset delta %d", ErrCorrupt, h.Count, h.LastOffsetDelta)
+	}
+	return h, nil
+}
+
+// Parse checks the batch at the start of raw and returns it with what follows it. The batch aliases raw. Errors: ErrShort,
+// ErrCorrupt, ErrMagic.
+func Parse(raw []byte) (b Batch, rest []byte, err error) {
+	h, err := ParseHeader(raw)
+	if err != nil {
+		return Batch{}, raw, err
+	}
+	if int(h.Length) > len(raw) {
+		return Batch{}, raw, fmt.Errorf("%w: %d bytes, the header says %d", ErrShort, len(raw), h.Length)
+	}
+	body := raw[:h.Length:h.Length]
+	if sum := crc32.Checksum(body[21:], castagnoli); sum != h.CRC {
+		return Batch{}, raw, fmt.Errorf("%w: checksum %08x, the header says %08x", ErrCorrupt, sum, h.CRC)
+	}
+	return Batch{Header: h, raw: body}, raw[h.Length:], nil
+}
+
+// ParseAll splits raw into batches; trailing bytes that are not a whole, right batch are an error.
+func ParseAll(raw []byte) ([]Batch, error) {
+	var out []Batch
+	for len(raw) > 0 {
+		b, rest, err := Parse(raw)
+		if err != nil {
+			return out, fmt.Errorf("batch %d: %w", len(out), err)
+		}
+		out, raw = append(out, b), rest
+	}
+	return out, nil
+}
+
+// Spec is what Build makes a batch from.
+type Spec struct {
+	BaseOffset    int64
+	LeaderEpoch   int32
+	ProducerID    int64 // NoProducer for none
+	ProducerEpoch int16
+	BaseSequence  int32
+	Attributes    int16
+	Timestamp     int64 // ms, of every record
+	Values        [][]byte
+}
+
+// Build encodes an uncompressed batch of records without keys and headers. Used by clients of our own and by tests.
+func Build(s Spec) Batch {
+	raw := make([]byte, HeaderBytes)
+	for i, v := range s.Values {
+		var body []byte
+		body = append(body, 0)                          // attributes
+		body = binary.AppendVarint(body, 0)             // timestamp delta
+		body = binary.AppendVarint(body, int64(i))      // offset delta
+		body = binary.AppendVarint(body, -1)            // no key
+		body = binary.AppendVarint(body, int64(len(v))) // value
+		body = append(body, v...)
+		body = binary.AppendVarint(body, 0) // headers
+		raw = binary.AppendVarint(raw, int64(len(body)))
+		raw = append(raw, body...)
+	}
+	be := binary.BigEndian
+	be.PutUint64(raw[0:], uint64(s.BaseOffset))
+	be.PutUint32(raw[8:], uint32(len(raw)-lengthOverhead))
+	be.PutUint32(raw[12:], uint32(s.LeaderEpoch))
+	raw[16] = 2
+	be.PutUint16(raw[21:], uint16(s.Attributes))
+	be.PutUint32(raw[23:], uint32(len(s.Values)-1))
+	be.PutUint64(raw[27:], uint64(s.Timestamp))
+	be.PutUint64(raw[35:], uint64(s.Timestamp))
+	be.PutUint64(raw[43:], uint64(s.ProducerID))
+	be.PutUint16(raw[51:], uint16(s.ProducerEpoch))
+	be.PutUint32(raw[53:], uint32(s.BaseSequence))
+	be.PutUint32(raw[57:], uint32(len(s.Values)))
+	be.PutUint32(raw[17:], crc32.Checksum(raw[21:], castagnoli))
+	b, _, err := Parse(raw)
+	if err != nil {
+		panic("record.Build made a batch that Parse refuses: " + err.Error())
+	}
+	return b
+}
