@@ -1,0 +1,107 @@
+// Package systems says what the harness needs of a system under test: start, stop, addresses, roles, timers and contract. Each system
+// lives in a folder of its own. It knows nothing of faults, workloads or checkers. Start reading at System.
+package systems
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"ackproof/model"
+)
+
+// Options is what a test asks of a system.
+type Options struct {
+	Dir         string // where nodes keep data and logs; made by the system, owned by the run
+	Nodes       int    // node ids are 1…Nodes
+	Topic       string
+	Partitions  int
+	Replication int
+	MinISR      int
+	Acks        int // 0, 1, −1
+	Idempotent  bool
+	Unclean     bool
+	FlushEach   bool   // flush before the ack
+	Plant       string // planted bug id, "" for none
+	Network     Network
+}
+
+// Network tells under which address one party reaches a node. The nemesis gives one that leads through its proxies; Direct leads nowhere else.
+type Network interface {
+	// NodeLink is the address that node `from` must dial to reach node `to`, which really listens on target.
+	NodeLink(from, to int, target string) (string, error)
+	// ClientLink is the address that client `client` must dial to reach node `to`, which really listens on target.
+	ClientLink(client, to int, target string) (string, error)
+}
+
+// Direct is the network without proxies.
+type Direct struct{}
+
+// NodeLink returns the target.
+func (Direct) NodeLink(_, _ int, target string) (string, error) { return target, nil }
+
+// ClientLink returns the target.
+func (Direct) ClientLink(_, _ int, target string) (string, error) { return target, nil }
+
+// System is one cluster under test, for one run.
+type System interface {
+	Info() model.SystemInfo
+	// Start brings the cluster up from nothing and returns when the protocol says that it is ready: every partition of the topic is led and every in-sync set is full.
+	// An error holds the last lines of the log of the node that failed.
+	Start(ctx context.Context) error
+	// Nodes in the order of their ids.
+	Nodes() []Node
+	// Roles asks every node that answers and gives the newest view (largest leader epoch per partition). It goes past the proxies.
+	Roles(ctx context.Context) (Roles, error)
+	// Timers are the system's own time-outs, by which gaps between faults are scaled.
+	Timers() Timers
+	// Contract is what this configuration promises.
+	Contract() model.Contract
+	// TopicID is the id of the test's topic, zero if the system has none.
+	TopicID() [16]byte
+	// Stop kills whatever still runs and releases everything. It may be called twice, and after a failed Start.
+	Stop() error
+}
+
+// Node is one process of the system.
+type Node interface {
+	ID() int
+	Name() string // "n1"
+	Addr() string // where it really listens for clients, past the proxies
+	PID() int     // 0 while it is down
+	// Kill ends the process at once (SIGKILL) and returns when it is gone.
+	Kill() error
+	// Start runs it again with the same address and data; it returns when the process runs, not when it is ready.
+	Start(ctx context.Context) error
+	// Pause and Resume stop and continue the process (SIGSTOP, SIGCONT).
+	Pause() error
+	Resume() error
+	// Alive tells whether the process runs; a node that ended by itself gives the reason.
+	Alive() (bool, error)
+	// LogTail gives the last n lines of its log.
+	LogTail(n int) string
+	// Log opens the whole log.
+	Log() (io.ReadCloser, error)
+}
+
+// Timers are time-outs of a system.
+type Timers struct {
+	Session time.Duration // a silent node is taken for dead
+	Lag     time.Duration // a lagging replica leaves the in-sync set
+	Fetch   time.Duration // one round of replication, roughly, when idle
+}
+
+// Roles is who does what at one moment.
+type Roles struct {
+	Controller int // node id, 0 unknown
+	Partitions []PartitionRoles
+}
+
+// PartitionRoles is one partition's leader and replicas; 0 stands for no leader.
+type PartitionRoles struct {
+	Leader      int
+	LeaderEpoch int32
+	Replicas    []int
+	ISR         []int
+	Offline     []int
+}
