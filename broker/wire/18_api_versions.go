@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// ApiVersionsKey is the one key whose answer everybody must be able to read before anything is agreed.
+const ApiVersionsKey int16 = 18
+
+// apiVersionsAPI is ApiVersions.
+//
+// v0: KIP-35. v1: throttle time. v3: flexible, client software, features (KIP-511); the response header stays v0 for ever. v4: features may begin at version 0. v5 lets a client
+// name the node that it expects; not served: clients fall back by the answer to a version that is too new.
+func apiVersionsAPI() API { return of[kmsg.ApiVersionsRequest]("ApiVersions", 0, 4) }
+
+// ApiVersions answers an ApiVersions request from the table. A version that is too new gets layout v0 with UNSUPPORTED_VERSION and the list of keys all the
+// same (KIP-511): that is how a client learns what to ask with.
+func (t *Table) ApiVersions(q Request) *kmsg.ApiVersionsResponse {
+	resp := kmsg.NewPtrApiVersionsResponse()
+	resp.Version = q.Version
+	if q.TooNew {
+		resp.ErrorCode = kerr.UnsupportedVersion.Code
+	}
+	for _, key := range t.keys {
+		a := t.byKey[key]
+		if a.Internal {
+			continue
+		}
+		k := kmsg.NewApiVersionsResponseApiKey()
+		k.ApiKey, k.MinVersion, k.MaxVersion = a.Key, a.Advertise, a.Max
+		resp.ApiKeys = append(resp.ApiKeys, k)
+	}
+	return resp
+}

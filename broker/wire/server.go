@@ -1,0 +1,264 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// pipelineDepth is how many requests of one connection may be under way. The reader stops at that, so a client cannot queue without bound.
+const pipelineDepth = 16
+
+// Handler carries out requests.
+type Handler interface {
+	// Handle makes the request take effect. It is called in the order in which the requests of a connection came, by one goroutine per connection (R7); what must
+	// be waited for belongs into the Pending, unless later requests of the connection should wait too. ctx ends with the connection.
+	Handle(ctx context.Context, q Request) Pending
+}
+
+// Pending is the answer to a request, known now or later.
+type Pending interface {
+	// Wait blocks until the answer is known or ctx ends; then it gives up and frees what it holds. It is called exactly once, by another goroutine than Handle, when all
+	// answers before it have been sent. The answer is a kmsg.Response, a *FetchResponse, or nil if there is none to send. An error closes the connection.
+	Wait(ctx context.Context) (any, error)
+}
+
+// Ready is a Pending whose answer is known.
+func Ready(answer any) Pending { return ready{answer: answer} }
+
+// Fail is a Pending that closes the connection.
+func Fail(err error) Pending { return ready{err: err} }
+
+type ready struct {
+	answer any
+	err    error
+}
+
+func (r ready) Wait(context.Context) (any, error) { return r.answer, r.err }
+
+// ServerConfig is what a Server needs. The zero values of the limits mean no limit, but MaxFrameBytes: DefaultMaxFrameBytes.
+type ServerConfig struct {
+	Handler        Handler
+	Table          *Table
+	Log            *slog.Logger
+	MaxFrameBytes  int           // socket.request.max.bytes
+	Idle           time.Duration // connections.max.idle.ms: silence of a client that waits for nothing
+	WriteTimeout   time.Duration // how long a client may take no byte of an answer
+	MaxConnections int           // max.connections
+}
+
+// Counters of a Server since its start.
+type Counters struct {
+	Connections, Refused           int64 // accepted; closed at once because of MaxConnections
+	Requests                       int64
+	UnknownAPI, Version, Malformed int64 // connections closed for what came in
+}
+
+// Server accepts connections and answers their requests.
+type Server struct {
+	cfg      ServerConfig
+	open     atomic.Int64
+	counters struct{ connections, refused, requests, unknownAPI, version, malformed atomic.Int64 }
+}
+
+// NewServer makes a server; Serve starts it.
+func NewServer(cfg ServerConfig) *Server {
+	if cfg.MaxFrameBytes <= 0 {
+		cfg.MaxFrameBytes = DefaultMaxFrameBytes
+	}
+	if cfg.WriteTimeout <= 0 {
+		cfg.WriteTimeout = 30 * time.Second
+	}
+	return &Server{cfg: cfg}
+}
+
+// Counters tells what happened since the start.
+func (s *Server) Counters() Counters {
+	c := &s.counters
+	return Counters{
+		Connections: c.connections.Load(), Refused: c.refused.Load(), Requests: c.requests.Load(),
+		UnknownAPI: c.unknownAPI.Load(), Version: c.version.Load(), Malformed: c.malformed.Load(),
+	}
+}
+
+// Serve accepts connections until ctx ends, then closes them all and returns when every goroutine is gone. The listener is closed on return. The error is nil unless
+// accepting failed for good.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer l.Close()
+	defer cancel()
+	for pause := 5 * time.Millisecond; ; {
+		conn, err := l.Accept()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				conn.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		case err != nil: // out of descriptors, or a peer that was gone before it was accepted
+			s.cfg.Log.Warn("accept failed", "address", l.Addr(), "error", err, "again_in", pause)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+			pause = min(2*pause, time.Second)
+			continue
+		}
+		pause = 5 * time.Millisecond
+		if limit := int64(s.cfg.MaxConnections); limit > 0 && s.open.Load() >= limit {
+			s.counters.refused.Add(1)
+			s.cfg.Log.Warn("connection refused: max.connections reached", "limit", limit, "peer", conn.RemoteAddr())
+			conn.Close()
+			continue
+		}
+		s.open.Add(1)
+		s.counters.connections.Add(1)
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			defer s.open.Add(-1)
+			s.serveConn(ctx, conn)
+		}()
+	}
+}
+
+// underWay is a request between reader and writer of its connection.
+type underWay struct {
+	pending     Pending
+	correlation int32
+	key         int16
+}
+
+// serveConn runs one connection: this goroutine reads and handles, a second one answers in order.
+func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	log := s.cfg.Log.With("peer", conn.RemoteAddr().String())
+	queue := make(chan underWay, pipelineDepth)
+	var waiting atomic.Int64 // requests without an answer yet
+	writer := make(chan struct{})
+	go func() {
+		defer close(writer)
+		defer cancel()
+		s.answer(ctx, conn, queue, &waiting, log)
+	}()
+	err := s.read(ctx, conn, queue, &waiting)
+	close(queue)
+	s.note(log, err)
+	if err == io.EOF || ctx.Err() != nil || !s.refused(err) {
+		// The peer is gone or the server stops: nobody reads the answers any more. After a request that was refused the answers before it are still sent.
+		cancel()
+	}
+	<-writer
+	cancel()
+	conn.Close()
+}
+
+// refused tells whether the connection ends because of a request that is not served.
+func (s *Server) refused(err error) bool {
+	return errors.Is(err, ErrUnknownAPI) || errors.Is(err, ErrVersion) || errors.Is(err, ErrMalformed) || errors.Is(err, ErrFrameSize)
+}
+
+// note logs and counts why a connection ended. An unsupported version is the first thing to look at when a client hangs.
+func (s *Server) note(log *slog.Logger, err error) {
+	switch {
+	case errors.Is(err, ErrUnknownAPI):
+		s.counters.unknownAPI.Add(1)
+	case errors.Is(err, ErrVersion):
+		s.counters.version.Add(1)
+	case errors.Is(err, ErrMalformed), errors.Is(err, ErrFrameSize):
+		s.counters.malformed.Add(1)
+	default:
+		log.Debug("connection ended", "error", err)
+		return
+	}
+	log.Warn("connection closed: request not understood", "error", err)
+}
+
+// read reads and handles requests until the connection ends.
+func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay, waiting *atomic.Int64) error {
+	frames := NewFrameReader(conn, s.cfg.MaxFrameBytes, s.cfg.Idle)
+	for {
+		err := frames.Await()
+		if err != nil && timedOut(err) && waiting.Load() > 0 {
+			continue // silent, but because it waits for us
+		}
+		if err != nil {
+			return err
+		}
+		// The frame gets memory of its own, that is never used again for another one: records alias it, and the log may keep them.
+		frame, err := frames.Next(nil)
+		if err != nil {
+			return err
+		}
+		q, err := s.cfg.Table.Parse(frame)
+		if err != nil {
+			return err
+		}
+		s.counters.requests.Add(1)
+		waiting.Add(1)
+		u := underWay{correlation: q.Correlation, key: q.API.Key}
+		if q.API.Key == ApiVersionsKey {
+			u.pending = Ready(s.cfg.Table.ApiVersions(q))
+		} else {
+			u.pending = s.cfg.Handler.Handle(ctx, q)
+		}
+		queue <- u // never for ever: the writer takes all until the queue is closed
+	}
+}
+
+// answer sends the answers in order until the queue is closed. After a failure it goes on taking requests, only to let each free what it holds.
+func (s *Server) answer(ctx context.Context, conn net.Conn, queue <-chan underWay, waiting *atomic.Int64, log *slog.Logger) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var out outgoing
+	for u := range queue {
+		answer, err := u.pending.Wait(ctx)
+		if err == nil && answer != nil && ctx.Err() == nil {
+			out.reset()
+			out.set(u.correlation, answer)
+			err = out.writeTo(conn, s.cfg.WriteTimeout)
+			if cap(out.scratch) > 1<<20 {
+				out = outgoing{} // a rare large answer shall not stay for the life of the connection
+			}
+		}
+		if f, ok := answer.(*FetchResponse); ok && f != nil {
+			f.Release()
+		}
+		waiting.Add(-1)
+		if err != nil && ctx.Err() == nil {
+			log.Debug("connection closed while answering", "api_key", u.key, "error", err)
+			cancel()
+			conn.Close()
+		}
+	}
+}
+
+// set lays out the frame of an answer.
+func (o *outgoing) set(correlation int32, answer any) {
+	switch a := answer.(type) {
+	case *FetchResponse:
+		a.appendFrame(o, correlation)
+	case kmsg.Response:
+		if a.Key() != 0 { // Produce has no array that may be null, and is the one answer whose cost shows
+			fillNil(reflect.ValueOf(a))
+		}
+		o.scratch = AppendResponse(o.scratch[:0], correlation, a)
+	}
+}
