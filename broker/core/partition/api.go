@@ -49,6 +49,8 @@ type (
 		LastFetchedEpoch int32 // epoch of the last batch the asker has, −1 for none
 		Offset           int64
 		KnownHW          int64 // follower: the high watermark it was last told, −1 unknown: a newer one is a reason to answer
+		LogStart         int64 // follower: its own log start (R25), −1 unknown
+		LeaderOnly       bool  // consumer of a version before KIP-392: followers refuse
 		Wait             bool
 	}
 	// CancelFetch forgets a registered token.
@@ -68,10 +70,11 @@ type (
 		LeaderEpoch int32 // −1 for none
 		Epoch       int32
 	}
-	// DeleteRecords raises the log start (R25); Offset −1 means the high watermark.
+	// DeleteRecords raises the log start (R25); Offset −1 means the high watermark. It is answered once every in-sync replica has followed.
 	DeleteRecords struct {
-		Token  Token
-		Offset int64
+		Token    Token
+		Offset   int64
+		Deadline time.Time // when an unfinished request is answered REQUEST_TIMED_OUT
 	}
 
 	// Fetched is the leader's answer to this follower's fetch, for this partition. The offsets and epoch asked with must be
@@ -172,8 +175,8 @@ type (
 		HighWatermark       int64
 		LogStart            int64
 		Diverging           *storage.EpochStart // R11
-		Registered          bool
-		Leader, LeaderEpoch int32 // hints, as in ProduceReply
+		Registered          bool                // a Wake will follow. Wait without Registered: there is something to tell, answer now
+		Leader, LeaderEpoch int32               // hints, as in ProduceReply
 	}
 	// Wake: a registered fetch may find more now. The token is no longer registered.
 	Wake struct{ Token Token }
@@ -197,7 +200,7 @@ type (
 		Code         int16
 		LowWatermark int64
 	}
-	// AlterISR: ask the controller for this in-sync set (AlterPartition, R16). The answer comes as ISRAnswer; without an answer the shell tries again until the replica gives up leadership (FetchState/Tick emit it anew).
+	// AlterISR: ask the controller for this in-sync set (AlterPartition, R16). The answer comes as ISRAnswer; without an answer Tick gives the effect again.
 	AlterISR struct {
 		LeaderEpoch    int32
 		PartitionEpoch int32
