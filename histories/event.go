@@ -2,7 +2,10 @@
 // It knows nothing of checkers, contracts or systems. Start reading at Event.
 package histories
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Type is the part of an operation that an event records.
 type Type uint8
@@ -77,9 +80,47 @@ type Event struct {
 	HighWatermark int64
 	LeaderEpoch   int32
 	Code          int16 // Kafka's error code of a Fail or Info, 0 for none; NoAnswer for a lost connection or a time-out
+	// Pipelined, in an Invoke: the process may have other operations open at the same time. Without it one process has at most one.
+	Pipelined bool
 	Runs          []Run
 	Note          string
 }
 
 // NoAnswer is the Code of an operation that ended without an answer from the broker.
 const NoAnswer int16 = -1000
+
+// IsOperation tells operations of clients, which have an invocation and at most one completion, from marks, which stand alone.
+func (k Kind) IsOperation() bool { return k < Fault }
+
+// IsRead tells whether the operation returns records.
+func (k Kind) IsRead() bool { return k == Fetch || k == CopyRead }
+
+var kindNames = [...]string{"append", "fetch", "end-offset", "start-offset", "copy-read", "copy-end", "fault", "phase"}
+
+// String gives the name that certificates and exports use.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "kind-" + strconv.Itoa(int(k))
+}
+
+var typeNames = [...]string{"invoke", "ok", "fail", "info"}
+
+// String gives Jepsen's name of the type.
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return "type-" + strconv.Itoa(int(t))
+}
+
+var defectNames = [...]string{"sound", "corrupt", "foreign"}
+
+// String names the defect.
+func (d Defect) String() string {
+	if int(d) < len(defectNames) {
+		return defectNames[d]
+	}
+	return "defect-" + strconv.Itoa(int(d))
+}

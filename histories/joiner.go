@@ -1,0 +1,150 @@
+package histories
+
+import (
+	"fmt"
+	"sort"
+)
+
+// Joiner is the validator of histories, and joins completions to invocations on the way. It is fed every event in order and refuses
+// what no recorder writes, as an EventError:
+//
+//   - sequence numbers rise, and so does time;
+//   - a completion joins an open invocation of the same process, kind and partition;
+//   - a process has one operation open at most, unless all that it has open are Pipelined;
+//   - an Append names what it writes, in runs of at least one record, and no value is written twice;
+//   - runs of a reply have at least one record each and offsets that are not negative.
+//
+// Memory grows with the operations that are open and with the gaps in the producers' sequences, not with the length of the history.
+type Joiner struct {
+	seq     uint64
+	time    int64
+	ops     int
+	open    map[uint64]openOp
+	process map[int32]processState
+	written map[int32][]span
+}
+
+type openOp struct {
+	index     int
+	process   int32
+	partition int32
+	kind      Kind
+}
+
+type processState struct {
+	open      int32
+	exclusive bool // one that is open was not declared Pipelined
+}
+
+// span is a stretch [from, to) of one producer's sequence numbers.
+type span struct{ from, to int64 }
+
+// NewJoiner is a Joiner before the first event.
+func NewJoiner() *Joiner {
+	return &Joiner{open: make(map[uint64]openOp), process: make(map[int32]processState), written: make(map[int32][]span)}
+}
+
+// Join takes the next event. It returns the number of its operation, counted from 0 in the order of invocation; −1 for marks.
+func (j *Joiner) Join(ev *Event) (index int, err error) {
+	bad := func(format string, args ...any) (int, error) {
+		return 0, &EventError{ev.Seq, fmt.Sprintf(format, args...)}
+	}
+	if ev.Seq <= j.seq {
+		return bad("follows event %d, expected rising numbers", j.seq)
+	}
+	if int64(ev.Time) < j.time {
+		return bad("its time %v lies before that of the event before it", ev.Time)
+	}
+	j.seq, j.time = ev.Seq, int64(ev.Time)
+	if !ev.Kind.IsOperation() {
+		if ev.Kind > Phase {
+			return bad("is of unknown kind %d", ev.Kind)
+		}
+		return -1, nil
+	}
+	if ev.Partition < 0 {
+		return bad("partition %d, expected 0 or more", ev.Partition)
+	}
+	if ev.Type != Invoke {
+		return j.complete(ev, bad)
+	}
+	if ev.Op != ev.Seq {
+		return bad("an invocation of operation %d, expected its own number", ev.Op)
+	}
+	state := j.process[ev.Process]
+	if state.open > 0 && (state.exclusive || !ev.Pipelined) {
+		return bad("process %d invokes %v with an operation still open, expected one at a time or a pipelined process", ev.Process, ev.Kind)
+	}
+	if ev.Kind == Append {
+		if len(ev.Runs) == 0 {
+			return bad("an append of nothing, expected the values that it writes")
+		}
+		for _, r := range ev.Runs {
+			if r.Count < 1 || r.Sequence < 0 || r.Sequence > 1<<62 {
+				return bad("an append of %d values from sequence %d, expected at least one, from 0 on", r.Count, r.Sequence)
+			}
+			if !j.write(r) {
+				return bad("producer %d writes a value of %d…%d a second time, expected unique values", r.Producer, r.Sequence, r.Sequence+int64(r.Count)-1)
+			}
+		}
+	}
+	j.process[ev.Process] = processState{state.open + 1, !ev.Pipelined}
+	j.open[ev.Op] = openOp{j.ops, ev.Process, ev.Partition, ev.Kind}
+	j.ops++
+	return j.ops - 1, nil
+}
+
+func (j *Joiner) complete(ev *Event, bad func(string, ...any) (int, error)) (int, error) {
+	op, ok := j.open[ev.Op]
+	switch {
+	case ev.Type > Info:
+		return bad("is of unknown type %d", ev.Type)
+	case !ok:
+		return bad("completes operation %d, which is not open", ev.Op)
+	case op.process != ev.Process:
+		return bad("process %d completes operation %d of process %d", ev.Process, ev.Op, op.process)
+	case op.kind != ev.Kind || op.partition != ev.Partition:
+		return bad("%v of partition %d completes operation %d, which is %v of partition %d", ev.Kind, ev.Partition, ev.Op, op.kind, op.partition)
+	case ev.Type == OK && ev.Offset < -1:
+		return bad("offset %d, expected −1 or more", ev.Offset)
+	}
+	if ev.Kind.IsRead() {
+		for _, r := range ev.Runs {
+			if r.Count < 1 || r.Offset < 0 || r.Offset > 1<<62 {
+				return bad("%d records from offset %d, expected at least one, from 0 on", r.Count, r.Offset)
+			}
+		}
+	}
+	delete(j.open, ev.Op)
+	state := j.process[ev.Process]
+	if state.open--; state.open == 0 {
+		delete(j.process, ev.Process)
+	} else {
+		j.process[ev.Process] = state
+	}
+	return op.index, nil
+}
+
+// write notes the values of a run as written; false if one of them was written before.
+func (j *Joiner) write(r Run) bool {
+	from, to := r.Sequence, r.Sequence+int64(r.Count)
+	spans := j.written[r.Producer]
+	n := len(spans)
+	switch {
+	case n > 0 && spans[n-1].to == from: // the usual case: a producer counts on
+		spans[n-1].to = to
+		return true
+	case n == 0 || spans[n-1].to < from:
+		j.written[r.Producer] = append(spans, span{from, to})
+		return true
+	}
+	i := sort.Search(n, func(i int) bool { return spans[i].to > from }) // the first that could overlap
+	if i < n && spans[i].from < to {
+		return false
+	}
+	spans = append(spans, span{})
+	copy(spans[i+1:], spans[i:])
+	spans[i] = span{from, to}
+	j.written[r.Producer] = spans
+	return true
+}
