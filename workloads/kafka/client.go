@@ -27,8 +27,7 @@ const (
 
 // Config describes one client.
 type Config struct {
-	Topic   string
-	TopicID [16]byte
+	Topic string
 	// Links maps node ids to the addresses under which this client reaches them.
 	Links map[int32]string
 	// Sticky clients stay with the broker that they were given: they ask it first when they need metadata, as a client does that is left on the
@@ -105,6 +104,12 @@ func (c *Client) ask(node int32, req kmsg.Request, timeout time.Duration) (kmsg.
 		var err error
 		if conn, err = c.env.Dial(addr, c.cfg.DialTimeout); err != nil {
 			return nil, err
+		}
+		// A proxy on the way accepts connections to a broker that is dead or cut off. The greeting that every client of Kafka begins with tells, before
+		// anything is sent that could have an effect, so that such an attempt is known to have had none.
+		if _, err := conn.RoundTrip(kmsg.NewPtrApiVersionsRequest(), c.cfg.DialTimeout); err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("greet node %d: %w: %w", node, workloads.ErrNotSent, err)
 		}
 		c.conns[node] = conn
 	}

@@ -1,0 +1,146 @@
+// Package log is the workload that drives a partitioned, replicated log and records what every client saw: several producers, readers and pollers
+// per partition, each a short loop of blocking calls. It knows no fault and no checker. Start reading at Workload; produce.go, read.go and poll.go are
+// the three kinds of clients.
+//
+// A value tells by itself where it comes from: run, producer, sequence number, partition, checksum. A producer's number is the number of the logical
+// process that wrote it. A client that left an operation open retires its number and goes on under a new one, as a new producer, because what it left
+// behind may still come to be after everything that it does from then on.
+package log
+
+import (
+	"sync/atomic"
+	"time"
+
+	"ackproof/histories"
+	"ackproof/workloads"
+	"ackproof/workloads/kafka"
+)
+
+// Journal is where clients report their operations; histories.Recorder is one. Both methods may be called from several goroutines.
+type Journal interface {
+	// Invoke records the beginning of an operation, before its first byte is sent, and returns the operation's number.
+	Invoke(ev histories.Event) (op uint64)
+	// Complete records the end of operation ev.Op, after its answer: ev.Type is OK, Fail or Info.
+	Complete(ev histories.Event) (seq uint64)
+}
+
+// Config is one load.
+type Config struct {
+	Run        uint64 // the run's id, in every value
+	Topic      string
+	TopicID    [16]byte
+	Partitions int
+	Clients    int // numbered 1…Clients; each has links of its own
+	Acks       int16
+	Idempotent bool
+	Rate       int // records per second of all producers together; 0: as many as the system takes
+	Breaths    Breaths
+	StartMS    int64 // wall clock at the start of the run
+	// RequestTimeout of writes: longer than it takes the system to notice a lagging replica, so that requests live through it.
+	RequestTimeout time.Duration
+	// Deadline of a write with all its attempts: longer than a failover, so that most writes learn their fate.
+	Deadline time.Duration
+	// DialTimeout also bounds a read's answer.
+	DialTimeout time.Duration
+}
+
+// Origin is what values of the partition say of where they belong.
+func (c Config) Origin(partition int32) histories.Origin {
+	return histories.Origin{Run: c.Run, Topic: histories.TopicHash(c.Topic, c.TopicID), Partition: partition}
+}
+
+// Workload is one run's clients and what they share.
+type Workload struct {
+	cfg      Config
+	journal  Journal
+	counters *Counters
+	process  atomic.Int32
+	session  atomic.Int32
+	// ends is the highest end of each partition that any client was told, a hint where re-readers may start.
+	ends []atomic.Int64
+}
+
+// New prepares a load.
+func New(cfg Config, journal Journal, counters *Counters) *Workload {
+	return &Workload{cfg: cfg, journal: journal, counters: counters, ends: make([]atomic.Int64, cfg.Partitions)}
+}
+
+// NewProcess takes a number that no logical process of the run has had; the first is 1.
+func (w *Workload) NewProcess() int32 { return w.process.Add(1) }
+
+// NewSession takes a number for an assignment of a reader; the first is 1.
+func (w *Workload) NewSession() int32 { return w.session.Add(1) }
+
+// Worker is one sequential client.
+type Worker struct {
+	Name   string // "writer p0 a"
+	Client int    // whose links it uses
+	// Run lives until the environment asks to stop and the operation under way has ended.
+	Run func(env workloads.Env, links map[int32]string)
+}
+
+// Workers lists the clients of the load. Every partition has two producers, of which one stays with the broker that it was given; a tailing reader of
+// either kind, a reader that begins anew again and again, one that reads followers, and two that ask for the ends of the log.
+func (w *Workload) Workers() []Worker {
+	var out []Worker
+	turn := 0
+	add := func(name string, partition int, run func(c *client)) {
+		number := turn%w.cfg.Clients + 1
+		turn++
+		out = append(out, Worker{Name: name, Client: number, Run: func(env workloads.Env, links map[int32]string) {
+			c := &client{Workload: w, env: env, partition: int32(partition), links: links, process: w.NewProcess()}
+			defer c.close()
+			run(c)
+		}})
+	}
+	for p := range w.cfg.Partitions {
+		add("writer", p, func(c *client) { c.open(false); c.produce() })
+		add("sticky writer", p, func(c *client) { c.open(true); c.produce() })
+		add("tail reader", p, func(c *client) { c.open(false); c.tail() })
+		add("sticky tail reader", p, func(c *client) { c.open(true); c.tail() })
+		add("re-reader", p, func(c *client) { c.open(false); c.reread() })
+		add("follower reader", p, func(c *client) { c.open(false); c.followers() })
+		add("poller", p, func(c *client) { c.open(false); c.poll() })
+		add("sticky poller", p, func(c *client) { c.open(true); c.poll() })
+	}
+	return out
+}
+
+// client is what the loops of one worker share.
+type client struct {
+	*Workload
+	env       workloads.Env
+	partition int32
+	process   int32
+	links     map[int32]string
+	kafka     *kafka.Client
+}
+
+func (c *client) open(sticky bool) {
+	c.kafka = kafka.New(c.env, kafka.Config{
+		Topic: c.cfg.Topic, Links: c.links, Sticky: sticky, Acks: c.cfg.Acks,
+		RequestTimeout: c.cfg.RequestTimeout, DialTimeout: c.cfg.DialTimeout, StartMS: c.cfg.StartMS,
+	})
+}
+
+func (c *client) close() {
+	if c.kafka != nil {
+		c.kafka.Close()
+	}
+}
+
+// breathe waits out a breath of the partition.
+func (c *client) breathe(reader bool) {
+	for !c.env.Stopped() {
+		d := c.cfg.Breaths.rest(c.partition, reader, c.env.Now())
+		if d == 0 {
+			return
+		}
+		c.env.Sleep(d)
+	}
+}
+
+// between draws a duration from [from, to).
+func (c *client) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(c.env.Rand().Int64N(int64(to-from)))
+}
