@@ -19,10 +19,10 @@ type Config struct {
 	ImbalanceEach  time.Duration // leader.imbalance.check.interval.seconds; 0 = no preferred election by itself
 	SnapshotAfter  int           // entries applied between snapshots of the raft log
 
-	Defaults        map[string]string // broker-wide topic defaults: min.insync.replicas, unclean.leader.election.enable, max.message.bytes
-	DefaultRF       int16
-	DefaultParts    int32
-	AllowSingleCopy bool // accept topics with one replica
+	Defaults        map[string]string // topic defaults by topic key (ConfigKeys): min.insync.replicas, unclean.leader.election.enable, max.message.bytes, …
+	DefaultRF       int16             // default.replication.factor, at least 1
+	DefaultParts    int32             // num.partitions, at least 1
+	AllowSingleCopy bool              // accept topics with one replica
 }
 
 // Stored is what the shell found on disk: everything that Persist effects ever said, in order.
@@ -35,7 +35,7 @@ type Stored struct {
 // Input is something that happened to the control plane.
 type Input interface{ input() }
 
-// Token is the shell's name for a waiting request; the core hands it back.
+// Token is the shell's name for a waiting request; the core hands it back. It must be comparable.
 type Token any
 
 type (
@@ -47,7 +47,8 @@ type (
 	Unreachable struct{ Node int32 }
 	// Request is a request to the controller: CreateTopics, DeleteTopics, CreatePartitions, IncrementalAlterConfigs, ElectLeaders, BrokerRegistration,
 	// BrokerHeartbeat, AlterPartition, AllocateProducerIDs. It is answered by Reply; NOT_CONTROLLER if this voter does not lead, or when it loses the lead before
-	// the answer is known (R26).
+	// the answer is known (R26): in the second case the request may or may not have taken effect. For any other request the Reply's Response is nil.
+	// The core owns the request from here on.
 	Request struct {
 		Token   Token
 		Request kmsg.Request
@@ -66,8 +67,12 @@ func (CancelRequest) input() {}
 type Effect interface{ effect() }
 
 type (
-	// Persist the parts that are not nil, and flush. A snapshot replaces all entries up to its index. Compact: entries up to Snapshot's index may be dropped.
+	// Persist the parts that are not nil, and flush, in this order: CutFrom, Snapshot, HardState with Entries. A crash between two of them is fine.
+	// A snapshot replaces all entries up to its index, which may be dropped; those behind it stay.
 	Persist struct {
+		// CutFrom, if not 0: first drop all stored entries from this index on. It comes with a snapshot that the leader sent because our log had left
+		// the leader's: what we hold behind it belongs to the log that lost.
+		CutFrom   uint64
 		HardState *raftpb.HardState
 		Snapshot  *raftpb.Snapshot
 		Entries   []*raftpb.Entry // replace everything from the first one's index on
@@ -82,10 +87,15 @@ type (
 		Token    Token
 		Response kmsg.Response
 	}
-	// Publish: the metadata changed. The image is immutable; images come in the order of Image.Index.
+	// Publish: entries were applied. The image is immutable; images come in the order of Image.Index. Topics and partitions
+	// that did not change are the same pointers as in the image before, unless that came from a snapshot. A broker serves by an image only once the image has the registration of its own incarnation (R19): what an older one says about
+	// its leaderships was said to the process before it.
 	Publish struct{ Image *Image }
-	// LeaderChanged: who leads the control plane, −1 unknown.
+	// LeaderChanged: who leads the control plane, −1 unknown. This broker names itself only once it may answer (R26).
 	LeaderChanged struct{ Leader int32 }
+	// Failed: this voter cannot go on, because what it had persisted is gone or does not fit together. It answers NOT_CONTROLLER from now on and takes no
+	// more part in raft: voting without its memory could undo what it agreed to.
+	Failed struct{ Err error }
 )
 
 func (Persist) effect()       {}
@@ -93,13 +103,15 @@ func (Send) effect()          {}
 func (Reply) effect()         {}
 func (Publish) effect()       {}
 func (LeaderChanged) effect() {}
+func (Failed) effect()        {}
 
 // Image is the cluster's metadata after the raft entry Index. It and all that it holds are immutable once published.
 type Image struct {
 	Index          uint64
 	Brokers        map[int32]*Broker
 	Topics         map[string]*Topic
-	NextProducerID int64
+	NextProducerID int64             // first id of the next block (R30)
+	Defaults       map[string]string // cluster-wide topic defaults, as the controller in office was configured; see Image.Config
 }
 
 // Broker is one registration.
@@ -130,5 +142,5 @@ type Partition struct {
 	Replicas        []int32
 	ISR             []int32
 	ELR             []int32 // KIP-966: eligible when the ISR is empty
-	LastKnownLeader int32   // KIP-966: the last one, if ISR and ELR became empty; −1 otherwise
+	LastKnownLeader int32   // KIP-966: who led when the ISR became empty; elected again if the ELR is empty too. −1: none
 }
