@@ -27,3 +27,6 @@ func Plant(b Bug) error {
 	}
 	return nil
 }
+
+// Uproot switches the bug off again; tests use it.
+func Uproot(b Bug) { _ = failpoint.Disable(point(b)) }

@@ -21,6 +21,15 @@ func (l *epochList) assign(epoch int32, start int64) bool {
 	return true
 }
 
+// appended notes a batch that came from the log or from a leader. An epoch that is known to begin at or above it had no records, since
+// it has none now: whoever led it alone and wrote nothing forgets it here.
+func (l *epochList) appended(epoch int32, base int64) bool {
+	if n := len(l.list); n > 0 && l.list[n-1].Epoch != epoch {
+		l.dropFrom(base)
+	}
+	return l.assign(epoch, base)
+}
+
 // dropFrom removes the epochs that begin at or above the offset.
 func (l *epochList) dropFrom(offset int64) {
 	for n := len(l.list); n > 0 && l.list[n-1].Start >= offset; n-- {

@@ -82,7 +82,7 @@ func (r *Replica) follows(batches []record.Batch) error {
 
 func (r *Replica) take(in Fetched) {
 	for _, b := range in.Batches {
-		r.epochs.assign(b.LeaderEpoch, b.BaseOffset)
+		r.epochs.appended(b.LeaderEpoch, b.BaseOffset)
 		if !fault.On(fault.ProducerStateLeaderOnly) {
 			r.producers.update(b.Header) // R29
 		}
@@ -107,6 +107,7 @@ func (r *Replica) take(in Fetched) {
 func (r *Replica) truncate(to int64) {
 	r.epochs.dropFrom(to)
 	replay := r.producers.truncate(to)
+	r.replaying = r.replaying || replay
 	r.next, r.end, r.flushed, r.hw = to, min(r.end, to), min(r.flushed, to), min(r.hw, to)
 	r.cutting++
 	r.emit(Truncate{To: to, Checkpoint: r.Checkpoint(), Replay: replay})
@@ -115,7 +116,7 @@ func (r *Replica) truncate(to int64) {
 
 // reset begins the log anew at start.
 func (r *Replica) reset(start int64) {
-	r.epochs, r.producers = epochList{}, producerTable{}
+	r.epochs, r.producers, r.replaying = epochList{}, producerTable{}, false
 	r.start, r.hw, r.end, r.next, r.flushed = start, start, start, start, start
 	r.cutting++
 	r.emit(Reset{Start: start, Checkpoint: r.Checkpoint()})

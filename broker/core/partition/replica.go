@@ -53,6 +53,7 @@ type Replica struct {
 	start, hw, end, next int64
 	flushed              int64 // below: durable
 	cutting              int   // Truncate, Trim and Reset effects under way
+	replaying            bool  // one of them brings the producer state that the cut has lost (R29)
 
 	lead    leadership
 	follow  following
@@ -85,21 +86,25 @@ func New(cfg Config, cp storage.Checkpoint, b storage.Bounds, replay []record.He
 		r.hw = r.start
 	}
 	r.savedHW = r.hw
-	if ReplayFrom(cp, b) == cp.ProducersAt {
+	from := ReplayFrom(cp, b)
+	if from == cp.ProducersAt {
 		if err := r.producers.restore(cp.Producers); err != nil {
 			return nil, fmt.Errorf("producer snapshot at offset %d: %w", cp.ProducersAt, err)
 		}
-	}
-	for _, e := range cp.Epochs {
-		if !r.epochs.assign(e.Epoch, e.Start) {
-			return nil, fmt.Errorf("leader epochs of the checkpoint: epoch %d is out of order in %v", e.Epoch, cp.Epochs)
+		for _, e := range cp.Epochs {
+			if !r.epochs.assign(e.Epoch, e.Start) {
+				return nil, fmt.Errorf("leader epochs of the checkpoint: epoch %d is out of order in %v", e.Epoch, cp.Epochs)
+			}
 		}
 	}
 	for _, h := range replay {
-		if !r.epochs.assign(h.LeaderEpoch, h.BaseOffset) {
+		if !r.epochs.appended(h.LeaderEpoch, h.BaseOffset) {
 			return nil, fmt.Errorf("batch at offset %d has leader epoch %d, after epoch %d", h.BaseOffset, h.LeaderEpoch, r.epochs.last(h.BaseOffset))
 		}
 		r.producers.update(h)
+	}
+	if n := len(cp.Epochs); n > 0 && cp.Epochs[n-1].Start == b.End {
+		r.epochs.assign(cp.Epochs[n-1].Epoch, b.End) // R12: an epoch that nobody has written in stands in the checkpoint alone
 	}
 	r.stale = cp.ProducersAt > b.End || cp.HighWatermark > b.End
 	r.epochs.cutAbove(r.end) // R12: the list moves with the log; an epoch that began exactly at the end is kept
@@ -241,9 +246,11 @@ func (r *Replica) cut(in Cut) {
 	}
 	r.cutting--
 	if in.Replayed != nil {
-		r.producers = producerTable{}
+		r.producers, r.replaying = producerTable{}, false
 		for _, h := range in.Replayed {
-			r.producers.update(h)
+			if h.NextOffset() <= r.next {
+				r.producers.update(h)
+			}
 		}
 	}
 	r.flushed = max(r.flushed, min(in.Bounds.Durable, r.end))
@@ -289,13 +296,17 @@ func (r *Replica) checkpoint() {
 
 // Checkpoint is the state that belongs to the log as it is now; the shell saves it before a clean close.
 func (r *Replica) Checkpoint() storage.Checkpoint {
-	return storage.Checkpoint{
+	cp := storage.Checkpoint{
 		LogStart:      r.start,
 		HighWatermark: r.hw,
 		Epochs:        slices.Clone(r.epochs.list),
 		Producers:     r.producers.snapshot(),
 		ProducersAt:   r.next,
 	}
+	if r.replaying {
+		cp.Producers, cp.ProducersAt = nil, -1 // incomplete: a restart must read it from the log
+	}
+	return cp
 }
 
 // Status describes the replica for metrics, metadata and tests.
