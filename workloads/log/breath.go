@@ -36,3 +36,8 @@ func (b Breaths) rest(partition int32, reader bool, now time.Duration) time.Dura
 	}
 	return end - now
 }
+
+// Resting tells whether producers of the partition are in a breath.
+func (b Breaths) Resting(partition int32, now time.Duration) bool {
+	return b.rest(partition, false, now) > 0
+}

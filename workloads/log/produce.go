@@ -106,7 +106,7 @@ func (c *client) interval(count int) time.Duration {
 	if c.cfg.Rate <= 0 {
 		return pause
 	}
-	producers := 2 * c.cfg.Partitions
+	producers := 2 * c.cfg.Partitions // of this kind; franz-go adds its tenth
 	return time.Duration(count) * time.Second * time.Duration(producers) / time.Duration(c.cfg.Rate)
 }
 
