@@ -1,0 +1,94 @@
+package fault_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ackproof/broker/fault"
+)
+
+func TestFindByIDAndName(t *testing.T) {
+	ids, names := map[string]bool{}, map[string]bool{}
+	for _, b := range fault.All() {
+		if ids[b.ID] || names[b.Name] {
+			t.Errorf("%v stands twice in All", b)
+		}
+		ids[b.ID], names[b.Name] = true, true
+		for _, key := range []string{b.ID, b.Name} {
+			if got, ok := fault.Find(key); !ok || got != b {
+				t.Errorf("Find(%q) = %v, %v; want %v", key, got, ok, b)
+			}
+		}
+	}
+	if got, ok := fault.Find("B99"); ok {
+		t.Errorf("Find(\"B99\") = %v, want nothing", got)
+	}
+}
+
+// A bug whose switch nobody asks for, or that no test plants, would be "not found by the harness" for the wrong reason.
+func TestEveryBugIsAskedForAndTested(t *testing.T) {
+	asked, plantedIn := map[string]bool{}, map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "../fault/") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if pkg, ok := s.X.(*ast.Ident); ok && pkg.Name == "fault" {
+				if strings.HasSuffix(path, "_test.go") {
+					plantedIn[s.Sel.Name] = true
+				} else {
+					asked[s.Sel.Name] = true
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range variables(t) {
+		if !asked[name] {
+			t.Errorf("no code of the broker asks for fault.%s", name)
+		}
+		if !plantedIn[name] {
+			t.Errorf("no test of the broker names fault.%s: each switch needs one that shows that it changes behaviour", name)
+		}
+	}
+}
+
+// variables are the names of the bugs' variables in fault.go.
+func variables(t *testing.T) (names []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "fault.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
+			if c, ok := spec.Values[0].(*ast.CompositeLit); ok {
+				if typ, ok := c.Type.(*ast.Ident); ok && typ.Name == "Bug" {
+					names = append(names, spec.Names[0].Name)
+				}
+			}
+		}
+		return true
+	})
+	if len(names) != len(fault.All()) {
+		t.Fatalf("fault.go declares %d bugs %v, All lists %d", len(names), names, len(fault.All()))
+	}
+	return names
+}
