@@ -11,13 +11,13 @@ type Facts struct {
 	DrainReason   string // why it is not complete
 	CopiesRead    int    // copies of partitions that were read to their end, the leader's included
 	CopiesWanted  int    // partitions × replication
-	Liveness      Liveness
+	Liveness      Recovery
 	// Broken tells which part of the harness died and why, "" if none: then no claim is held.
 	Broken string
 }
 
-// Liveness is what was seen of the recovery after healing.
-type Liveness struct {
+// Recovery is what was seen of the recovery after healing.
+type Recovery struct {
 	Checked bool
 	BoundMS int64
 	TookMS  int64    // until everything worked again
