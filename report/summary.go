@@ -1,0 +1,190 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ackproof/model"
+)
+
+// Run is what a summary tells about beside the results.
+type Run struct {
+	Results model.Results
+	// Opinion says in words how far the second opinion reached, "" if there is nothing to add.
+	Opinion string
+	// Notes are remarkable things of which no claim speaks, such as a node that ended by itself.
+	Notes  []string
+	Dir    string // the run directory
+	Replay string // the command that repeats the run
+}
+
+// Summary is the text at the end of a run: the answer first, then why, then what was not shown.
+func Summary(r Run) string {
+	var out strings.Builder
+	res := r.Results
+	out.WriteString("\n" + wrap("verdict   ", fmt.Sprintf("%s  (%s %s, workload %s, seed %d)",
+		strings.ToUpper(string(res.Verdict)), res.System.Name, res.System.Version, res.Workload, res.Seed)))
+	out.WriteString(wrap("operations ", fmt.Sprintf("%s ok, %s failed, %s unknown; records: %s acknowledged, %s unknown, %s read",
+		number(res.Operations.OK), number(res.Operations.Fail), number(res.Operations.Info),
+		number(res.Records.Acked), number(res.Records.Indeterminate), number(res.Records.Read))))
+	out.WriteString("\n" + claims(res.Claims))
+	if proof, where := firstProof(res.Claims); proof != nil {
+		out.WriteString("\n" + proofText(*proof, where))
+	}
+	for _, n := range r.Notes {
+		out.WriteString("\n" + wrap("! ", n))
+	}
+	out.WriteString("\n" + faults(res))
+	if p := permitted(res.Claims); p != "" {
+		out.WriteString("\n" + p)
+	}
+	if u := unshown(res.Claims); u != "" {
+		out.WriteString("\n" + u)
+	}
+	out.WriteString("\n" + closing(r))
+	return out.String()
+}
+
+// claims is the table of the claims, one line each.
+func claims(list []model.ClaimResult) string {
+	var out strings.Builder
+	for _, c := range list {
+		out.WriteString(fmt.Sprintf("%-11s %-16s %s\n", mark(c.Verdict), c.ID, plain(c.ID)))
+		detail := evidence(c.Evidence)
+		for _, a := range c.Anomalies {
+			detail = strings.TrimPrefix(detail+"; ", "; ") + fmt.Sprintf("%s × %s", a.Kind, number(a.Count))
+			if len(a.Where) > 0 {
+				detail += " (" + strings.Join(a.Where[:min(3, len(a.Where))], ", ") + ")"
+			}
+		}
+		if detail != "" {
+			out.WriteString(wrap("            ", detail))
+		}
+	}
+	return out.String()
+}
+
+func mark(v model.Verdict) string {
+	if v == model.Violated {
+		return "VIOLATED"
+	}
+	return string(v)
+}
+
+// firstProof finds the certificate of the first violated claim in the order of the report.
+func firstProof(list []model.ClaimResult) (*model.Certificate, string) {
+	for _, c := range list {
+		for _, a := range c.Anomalies {
+			if c.Verdict == model.Violated && a.Proof != nil {
+				return a.Proof, a.Certificate
+			}
+		}
+	}
+	return nil, ""
+}
+
+func proofText(c model.Certificate, where string) string {
+	var out strings.Builder
+	out.WriteString(wrap("proof     ", fmt.Sprintf("%s, partition %d: %s", c.Anomaly, c.Partition, c.Sentence)))
+	for _, op := range c.Operations {
+		out.WriteString(wrap("          · ", fmt.Sprintf("%s: %s", op.Role, op.Text)))
+	}
+	if where != "" {
+		out.WriteString(wrap("          ", where))
+	}
+	return out.String()
+}
+
+// faults is the table of what was done to the system and whether it had an effect.
+func faults(res model.Results) string {
+	if len(res.Faults) == 0 {
+		return "faults    none\n"
+	}
+	effective := 0
+	var rows strings.Builder
+	for _, f := range res.Faults {
+		what := fmt.Sprintf("%s %s", f.Kind, strings.Join(f.Targets, " "))
+		if f.Role != "" {
+			what += ", " + f.Role
+		}
+		effect := "no effect"
+		if f.Effective {
+			effect = "effective"
+			effective++
+		}
+		rows.WriteString(wrap(fmt.Sprintf("%6.1f–%-5.1fs ", float64(f.FromMS)/1000, float64(f.ToMS)/1000), fmt.Sprintf("%s: %s: %s", effect, what, f.Proof)))
+	}
+	unavailable := ""
+	if ms, ok := res.UnavailableMS["max"]; ok {
+		unavailable = fmt.Sprintf("; longest time without an acknowledged record %.1f s", float64(ms)/1000)
+	}
+	head := wrap("faults    ", fmt.Sprintf("%d of %d had an effect; %s%s", effective, len(res.Faults), plural(res.LeaderChanges, "leader change"), unavailable))
+	return head + rows.String()
+}
+
+// permitted lists losses that the contract allows: they are no violation, and they are not hidden.
+func permitted(list []model.ClaimResult) string {
+	var out strings.Builder
+	for _, c := range list {
+		for _, p := range c.Permitted {
+			out.WriteString(wrap("permitted ", fmt.Sprintf("%s × %s, because of %s (under %s)", p.Kind, number(p.Count), p.Because, c.ID)))
+		}
+	}
+	return out.String()
+}
+
+// unshown says why claims are neither held nor violated; claims with one reason share a line.
+func unshown(list []model.ClaimResult) string {
+	var out strings.Builder
+	type group struct {
+		verdict model.Verdict
+		reason  string
+	}
+	var order []group
+	members := map[group][]string{}
+	for _, c := range list {
+		if c.Verdict != model.Undecided && c.Verdict != model.NotTested {
+			continue
+		}
+		g := group{c.Verdict, c.Reason}
+		if !slices.Contains(order, g) {
+			order = append(order, g)
+		}
+		members[g] = append(members[g], string(c.ID))
+	}
+	for _, g := range order {
+		out.WriteString(wrap(fmt.Sprintf("%-10s", g.verdict), strings.Join(members[g], ", ")+": "+g.reason))
+	}
+	return out.String()
+}
+
+func closing(r Run) string {
+	res := r.Results
+	var out strings.Builder
+	s := res.SecondOpinion
+	agreed := "agrees"
+	if !s.Agreed {
+		agreed = "DISAGREES"
+	}
+	opinion := fmt.Sprintf("%s %s: %s in %s", s.By, agreed, plural(s.Operations, "operation"), plural(s.Windows, "window"))
+	if r.Opinion != "" {
+		opinion += "; " + r.Opinion
+	}
+	out.WriteString(wrap("second    ", opinion))
+	complete := "complete"
+	if !res.Drain.Complete {
+		complete = "not complete"
+	}
+	out.WriteString(wrap("drain     ", fmt.Sprintf("%s: %s, %s read to the end", complete, plural(res.Drain.Partitions, "partition"), copies(res.Drain.ReplicasRead))))
+	t := res.Seconds
+	out.WriteString(wrap("seconds   ", fmt.Sprintf("set-up %.1f, load %.1f, heal %.1f, drain %.1f, check %.1f", t.Setup, t.Load, t.Heal, t.Drain, t.Check)))
+	if r.Dir != "" {
+		out.WriteString("run       " + r.Dir + "\n")
+	}
+	if r.Replay != "" {
+		out.WriteString("replay    " + r.Replay + "\n")
+	}
+	out.WriteString(wrap("exit      ", fmt.Sprintf("%d: %s", res.Exit, meaning(res.Exit))))
+	return out.String()
+}
