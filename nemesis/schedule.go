@@ -12,11 +12,15 @@ type Schedule struct {
 
 // Fault is one fault of a schedule.
 type Fault struct {
-	Kind   Kind    `json:"kind"`
-	Start  Trigger `json:"start"`
-	ForMS  int64   `json:"for_ms"` // from taking effect to healing it
-	Target Target  `json:"target"`
-	Cut    Cut     `json:"cut,omitempty"` // of a partition
+	Kind  Kind    `json:"kind"`
+	Start Trigger `json:"start"`
+	ForMS int64   `json:"for_ms"` // from taking effect to healing it
+	// UntilFault: healed as soon as that fault (index in the schedule) has taken effect, and after ForMS at the latest.
+	UntilFault *int `json:"until_fault,omitempty"`
+	// StaggerMS is the pause between healing one target and the next, in the order of the targets; 0 heals all at once.
+	StaggerMS int64  `json:"stagger_ms,omitempty"`
+	Target    Target `json:"target"`
+	Cut       Cut    `json:"cut,omitzero"` // of a partition
 	// Preset names the sequence that this fault is a part of, for people.
 	Preset string `json:"preset,omitempty"`
 }
@@ -40,11 +44,21 @@ type Trigger struct {
 	// AckedMore, if > 0: Partition has acknowledged that many more records since the time condition was met.
 	AckedMore int64 `json:"acked_more,omitempty"`
 	// LeaderMoved: the leader of Partition is another one than when the time condition was met.
-	LeaderMoved bool  `json:"leader_moved,omitempty"`
-	Partition   int32 `json:"partition,omitempty"`
+	LeaderMoved bool `json:"leader_moved,omitempty"`
+	// ISRAtMost, if > 0: the in-sync set of Partition has that many members or fewer.
+	ISRAtMost int `json:"isr_at_most,omitempty"`
+	// Recovered: every partition is led and has a full in-sync set.
+	Recovered bool `json:"recovered,omitempty"`
+	// Partition that the state is about; AnyPartition: the one that the fault named by Fault was resolved to.
+	Partition int32 `json:"partition,omitempty"`
 	// GiveUpMS bounds the wait for the state; afterwards the fault starts anyway and its result says so. 0 = 5000.
 	GiveUpMS int64 `json:"give_up_ms,omitempty"`
 }
+
+// AnyPartition leaves the choice to the moment when the fault starts. A fault that starts while another one may last (Start.Fault without
+// Healed) takes that one's partition, so that a sequence stays with one partition; otherwise it is drawn from the seed, by preference
+// one whose leader is not the controller, so that cutting off the leader leaves the control plane whole.
+const AnyPartition int32 = -1
 
 // Role selects nodes at the moment when the fault starts.
 type Role string
@@ -66,7 +80,7 @@ const (
 // Target selects the nodes of a fault.
 type Target struct {
 	Role      Role  `json:"role"`
-	Partition int32 `json:"partition"`
+	Partition int32 `json:"partition"` // AnyPartition: chosen when the fault starts
 	Node      int   `json:"node,omitempty"`
 }
 
@@ -81,13 +95,14 @@ const (
 	Ring        Shape = "majority-ring" // every node sees a majority, no two the same one (≥ 4 nodes: else isolate one pair)
 	Bridge      Shape = "bridge"        // two halves that only the target sees both
 	DialIn      Shape = "dial-in"       // connections that others opened to the targets hang, both ways; those that the targets opened work
-	FollowerWeb Shape = "follower-web"  // the followers of the partition cannot reach each other; the leader reaches all
+	FollowerWeb Shape = "follower-web"  // the targets (role followers) cannot reach each other; the leader reaches all
 	ClientLink  Shape = "client-link"   // some clients from the targets, nodes among themselves untouched
 )
 
 // Cut is the form of a partition fault.
 type Cut struct {
 	Shape Shape `json:"shape,omitempty"`
-	// Clients: the clients cut off too (client-link: which ones; otherwise clients that stay on the targets' side are never cut). Empty with client-link: every second one.
+	// Clients that are cut off from the targets, in the same directions as the nodes; the others stay on the targets' side and reach them. Clients are numbered
+	// as in systems.Network. Empty: with client-link every second client, with other shapes none.
 	Clients []int `json:"clients,omitempty"`
 }

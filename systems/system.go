@@ -5,6 +5,7 @@ package systems
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"ackproof/model"
@@ -104,4 +105,11 @@ type PartitionRoles struct {
 	Replicas    []int
 	ISR         []int
 	Offline     []int
+}
+
+// Prober is what a system offers so that faults can prove their effect: the cheapest exchange of its protocol.
+type Prober interface {
+	// Ping sends one harmless request over conn and reads the whole answer. It needs no role, no session and no state of the
+	// node; the caller sets the deadline of conn.
+	Ping(conn net.Conn) error
 }

@@ -1,0 +1,224 @@
+package nemesis
+
+import (
+	"time"
+
+	"ackproof/systems"
+)
+
+// Preset is a sequence of one to three faults that belong together: the first makes replicas differ, the next changes the leader while they
+// do. Most losses in the field took two faults about one time-out apart.
+type Preset struct {
+	Name  string
+	Why   string // what it puts to the test
+	Nodes int    // the smallest cluster in which it makes sense
+	Steps []PresetStep
+}
+
+// PresetStep is one fault of a preset, with its times in multiples of the system's own timers. Its partition is the sequence's.
+type PresetStep struct {
+	Kind        Kind
+	Role        Role
+	Shape       Shape
+	HalfClients bool // every second client is cut off from the targets as well, the others stay on their side
+	// The first step begins the sequence. The others begin After the step Follows took effect (Healed: was healed), once the state is reached.
+	Follows     int
+	Healed      bool
+	After       Span
+	AckedMore   int64
+	LeaderMoved bool
+	ISRAtMost   int
+	Expect      Span // how long the state is expected to take; for the layout only
+	For         Span
+	Until       int // healed when that step takes effect, if > 0
+	Stagger     Span
+	Staggered   int // how many staggers the layout has to count
+}
+
+// Span is a range from which a length of time is drawn.
+type Span struct{ Low, High Multiple }
+
+// Multiple is a length of time in terms of the system's timers.
+type Multiple struct {
+	Sessions, Lags, Fetches float64
+}
+
+func (m Multiple) of(t systems.Timers) time.Duration {
+	return time.Duration(m.Sessions*float64(t.Session) + m.Lags*float64(t.Lag) + m.Fetches*float64(t.Fetch))
+}
+
+func sessions(low, high float64) Span { return Span{Multiple{Sessions: low}, Multiple{Sessions: high}} }
+func lags(low, high float64) Span     { return Span{Multiple{Lags: low}, Multiple{Lags: high}} }
+func fetches(low, high float64) Span  { return Span{Multiple{Fetches: low}, Multiple{Fetches: high}} }
+
+// The core: what every run holds. A slot with three presets gives one to each of three seeds in a row.
+var core = [][]Preset{
+	{LostAckFailover},
+	{LagThenKill},
+	{OneWayOutLeader, OneWayInLeader, OneWayOutFollower},
+	{DeafFollower},
+}
+
+// The deck beyond the core, in three hands; a seed begins with its own.
+var hands = [3][]Preset{
+	{UncleanElectorate, PauseLeader, FollowerBounce},
+	{ShrinkThenKill, KillAll, ControllerKill},
+	{IsolateLeader, OneWayInFollower, Minority, Halves, MajorityRing, KillLeader},
+}
+
+// Catalogue is every preset.
+func Catalogue() []Preset {
+	var all []Preset
+	for _, slot := range core {
+		all = append(all, slot...)
+	}
+	for _, hand := range hands {
+		all = append(all, hand...)
+	}
+	return all
+}
+
+// LostAckFailover: see Why.
+var LostAckFailover = Preset{
+	Name: "lost-ack-failover", Nodes: 2,
+	Why: "Acknowledgements are lost on the way to half of the clients, then the leader dies: their retries meet a leader that must know the producers' sequence numbers from replication alone.",
+	Steps: []PresetStep{
+		{Kind: Partition, Role: RoleLeader, Shape: ClientLink, For: sessions(0.5, 0.8)},
+		{Kind: Kill, Role: RoleSame, After: sessions(0.15, 0.35), For: sessions(0.7, 1.2)},
+	},
+}
+
+// LagThenKill: see Why.
+var LagThenKill = Preset{
+	Name: "lag-then-kill", Nodes: 3,
+	Why: "The followers stand still, not long enough to leave the in-sync set; the leader goes on alone, is read from, and dies. Nothing that only it had may have been acknowledged or shown.",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleFollowers, For: sessions(0.7, 0.8), Until: 1},
+		{Kind: Kill, Role: RoleLeader, After: sessions(0.25, 0.5), For: sessions(0.9, 1.3)},
+	},
+}
+
+// OneWayOutLeader: see Why.
+var OneWayOutLeader = Preset{
+	Name: "one-way-out-leader", Nodes: 2,
+	Why:   "The leader hears everybody and nobody hears it: it must be replaced, and must not go on as if its words arrived.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: OneWayOut, For: sessions(1.1, 1.6)}},
+}
+
+// OneWayInLeader: see Why.
+var OneWayInLeader = Preset{
+	Name: "one-way-in-leader", Nodes: 2,
+	Why:   "The leader is heard and hears nothing: it misses fetches, its replacement and its fencing.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: OneWayIn, HalfClients: true, For: sessions(1.1, 1.6)}},
+}
+
+// OneWayOutFollower: see Why.
+var OneWayOutFollower = Preset{
+	Name: "one-way-out-follower", Nodes: 2,
+	Why:   "A follower's fetches never arrive: it must leave the in-sync set before anything is acknowledged without it.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleFollower, Shape: OneWayOut, For: sessions(1.1, 1.5)}},
+}
+
+// OneWayInFollower: see Why.
+var OneWayInFollower = Preset{
+	Name: "one-way-in-follower", Nodes: 2,
+	Why:   "A follower asks and is never answered: being asked must not be taken for being in step.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleFollower, Shape: OneWayIn, For: sessions(1.1, 1.5)}},
+}
+
+// DeafFollower: see Why.
+var DeafFollower = Preset{
+	Name: "deaf-follower", Nodes: 3,
+	Why: "One follower sleeps through the end of its leader and wakes when the next one, too, is gone before it could be fetched from: a follower that cuts its log by anything but its leader's history loses acknowledged records.",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleFollower, For: sessions(1.2, 1.4), Until: 2},
+		{Kind: Kill, Role: RoleLeader, After: fetches(0.3, 2), For: fetches(0, 0)},
+		{Kind: Kill, Role: RoleLeader, Follows: 1, LeaderMoved: true, Expect: sessions(0.4, 0.4), For: sessions(0.4, 0.6)},
+	},
+}
+
+// UncleanElectorate: see Why.
+var UncleanElectorate = Preset{
+	Name: "unclean-electorate", Nodes: 3,
+	Why: "A follower sleeps until it has left the in-sync set; then the whole set dies and the laggard is back first, with a quorum but without the records: nobody may lead until a member of the set is back.",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleFollower, For: sessions(3, 3), Until: 1},
+		{Kind: Kill, Role: RoleInSync, ISRAtMost: 2, AckedMore: 50, Expect: lags(1.1, 1.1), For: fetches(0.5, 2), Stagger: sessions(2.3, 2.5), Staggered: 1},
+	},
+}
+
+// PauseLeader: see Why.
+var PauseLeader = Preset{
+	Name: "pause-leader", Nodes: 2,
+	Why:   "The leader stands still past its session and wakes as a leader of yesterday, with requests in its buffers.",
+	Steps: []PresetStep{{Kind: Pause, Role: RoleLeader, For: sessions(1.1, 1.7)}},
+}
+
+// FollowerBounce: see Why.
+var FollowerBounce = Preset{
+	Name: "follower-bounce", Nodes: 3,
+	Why: "A follower restarts, and soon after it is back in the in-sync set its leader dies: whoever was let in last must have everything.",
+	Steps: []PresetStep{
+		{Kind: Kill, Role: RoleFollower, For: fetches(0.5, 3)},
+		{Kind: Kill, Role: RoleLeader, Healed: true, After: fetches(0.5, 5), For: sessions(0.3, 1.1)},
+	},
+}
+
+// ShrinkThenKill: see Why.
+var ShrinkThenKill = Preset{
+	Name: "shrink-then-kill", Nodes: 3,
+	Why: "Fetches do not reach the leader although it reaches the controller, until it is alone in the in-sync set; then it dies. What was appended while the set was large enough and shrank afterwards was never safe to acknowledge.",
+	Steps: []PresetStep{
+		{Kind: Partition, Role: RoleLeader, Shape: DialIn, For: lags(1.8, 1.8), Until: 1},
+		{Kind: Kill, Role: RoleSame, ISRAtMost: 1, Expect: lags(1.4, 1.4), After: fetches(1, 4), For: sessions(0.8, 1.2)},
+	},
+}
+
+// KillAll: see Why.
+var KillAll = Preset{
+	Name:  "kill-all",
+	Why:   "Everything dies at once and comes back: what the disks hold must be enough, and the visible end must not go back.",
+	Steps: []PresetStep{{Kind: Kill, Role: RoleAll, For: fetches(0, 3)}},
+}
+
+// ControllerKill: see Why.
+var ControllerKill = Preset{
+	Name: "controller-kill", Nodes: 3,
+	Why:   "The controller dies, with the partitions that it leads: nothing that it decided may come undone.",
+	Steps: []PresetStep{{Kind: Kill, Role: RoleController, For: sessions(0.2, 1.2)}},
+}
+
+// IsolateLeader: see Why.
+var IsolateLeader = Preset{
+	Name: "isolate-leader", Nodes: 3,
+	Why:   "The leader is cut off together with half of the clients: two leaders believe in themselves, and only one may acknowledge.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: Isolate, HalfClients: true, For: sessions(1.2, 2)}},
+}
+
+// Minority: see Why.
+var Minority = Preset{
+	Name: "minority", Nodes: 3,
+	Why:   "A minority of the nodes, whatever they are, is cut off and comes back.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleMinority, Shape: Isolate, For: sessions(0.8, 1.5)}},
+}
+
+// Halves: see Why.
+var Halves = Preset{
+	Name: "bridge", Nodes: 3,
+	Why:   "Two halves that only one node sees both: it serves two masters, or is one.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: Bridge, For: sessions(0.8, 1.3)}},
+}
+
+// MajorityRing: see Why.
+var MajorityRing = Preset{
+	Name: "majority-ring", Nodes: 4,
+	Why:   "Everybody sees a majority, and no two the same one.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: Ring, For: sessions(1, 1.5)}},
+}
+
+// KillLeader: see Why.
+var KillLeader = Preset{
+	Name: "kill-leader", Nodes: 2,
+	Why:   "The leader dies under load.",
+	Steps: []PresetStep{{Kind: Kill, Role: RoleLeader, AckedMore: 0, For: sessions(0.2, 1.3)}},
+}

@@ -1,0 +1,191 @@
+package nemesis
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"ackproof/systems"
+)
+
+// GenerateOptions is what a generated schedule must fit.
+type GenerateOptions struct {
+	Kinds      []Kind // faults of other kinds are left out; empty = all kinds
+	Nodes      int
+	Partitions int
+	Clients    int
+	Load       time.Duration  // how long the load lasts
+	Timers     systems.Timers // what gaps and lengths are scaled by; zero ones become 1.5 s, 2 s and 100 ms
+}
+
+// How sequences are laid out in the load.
+const (
+	leadIn = 800 * time.Millisecond // load without faults at the start
+	// leadOut is load without faults at the end, in which the last sequence can still be seen to be healed.
+	leadOut = 1200 * time.Millisecond
+	// recoveryInSessions is how long a cluster takes, roughly, from the heal to full in-sync sets; only the layout depends on it, because
+	// the next sequence waits for the state itself.
+	recoveryInSessions = 0.6
+	recoveryGiveUp     = 6 * time.Second
+)
+
+// Generate draws a schedule from the catalogue. The same seed and options give the same schedule. Every schedule holds the core presets as
+// far as the load is long enough for them, then its hand of the deck, then whatever else of the deck has room; three seeds in a row hold
+// every preset of the catalogue that fits the cluster, if the load is 30 s with the default timers.
+func Generate(seed int64, o GenerateOptions) Schedule {
+	o = o.withDefaults()
+	g := generator{o: o, pick: rand.New(rand.NewPCG(uint64(seed), 0x6e656d65736973)), s: Schedule{Version: ScheduleVersion, Seed: seed, Faults: []Fault{}}}
+	var drawn []sequence
+	room := o.Load - leadIn - leadOut
+	for _, p := range order(seed) {
+		if !p.fits(o) {
+			continue
+		}
+		q := g.draw(p)
+		if need := q.length + g.recovery(); need <= room {
+			room -= need
+			drawn = append(drawn, q)
+		}
+	}
+	for _, q := range drawn {
+		g.place(q, room/time.Duration(len(drawn)))
+	}
+	return g.s
+}
+
+// order is the order in which a seed's presets get their chance: the core, the seed's own hand, then the other hands.
+func order(seed int64) []Preset {
+	turn := int(((seed % 3) + 3) % 3)
+	out := []Preset{}
+	for _, slot := range core {
+		out = append(out, slot[turn%len(slot)])
+	}
+	for i := range hands {
+		out = append(out, hands[(turn+i)%len(hands)]...)
+	}
+	return out
+}
+
+func (o GenerateOptions) withDefaults() GenerateOptions {
+	if len(o.Kinds) == 0 {
+		o.Kinds = kinds
+	}
+	for _, t := range []struct {
+		at  *time.Duration
+		def time.Duration
+	}{{&o.Timers.Session, 1500 * time.Millisecond}, {&o.Timers.Lag, 2 * time.Second}, {&o.Timers.Fetch, 100 * time.Millisecond}} {
+		if *t.at <= 0 {
+			*t.at = t.def
+		}
+	}
+	return o
+}
+
+func (p Preset) fits(o GenerateOptions) bool {
+	if o.Nodes < max(1, p.Nodes) {
+		return false
+	}
+	for _, s := range p.Steps {
+		if !slices.Contains(o.Kinds, s.Kind) || s.Shape == ClientLink && o.Clients == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+type generator struct {
+	o    GenerateOptions
+	pick *rand.Rand
+	s    Schedule
+	last int // the fault whose heal ended the last sequence
+}
+
+// sequence is a preset with all its times drawn.
+type sequence struct {
+	faults []Fault // indices in Start.Fault and UntilFault count from the sequence's own first fault
+	last   int     // which one is healed last
+	length time.Duration
+}
+
+func (g *generator) recovery() time.Duration {
+	return time.Duration(recoveryInSessions * float64(g.o.Timers.Session))
+}
+
+// draw fixes the times of a preset and estimates its length.
+func (g *generator) draw(p Preset) sequence {
+	var q sequence
+	var took, heals []time.Duration
+	for i, s := range p.Steps {
+		f := Fault{Kind: s.Kind, ForMS: g.span(s.For), StaggerMS: g.span(s.Stagger), Preset: p.Name,
+			Target: Target{Role: s.Role, Partition: AnyPartition}, Cut: Cut{Shape: s.Shape}}
+		if s.HalfClients {
+			for c := 2; c <= g.o.Clients; c += 2 {
+				f.Cut.Clients = append(f.Cut.Clients, c)
+			}
+		}
+		at := time.Duration(0)
+		if i > 0 {
+			follows := s.Follows
+			f.Start = Trigger{Fault: &follows, Healed: s.Healed, AfterMS: g.span(s.After), LeaderMoved: s.LeaderMoved, ISRAtMost: s.ISRAtMost, AckedMore: s.AckedMore}
+			if f.Start.aboutPartition() {
+				f.Start.Partition = AnyPartition
+				f.Start.GiveUpMS = int64(3 * g.o.Timers.Lag / time.Millisecond)
+			}
+			at = took[follows]
+			if s.Healed {
+				at = heals[follows]
+			}
+			at += ms(f.Start.AfterMS) + ms(g.span(s.Expect))
+		}
+		if s.Until > 0 {
+			until := s.Until
+			f.UntilFault = &until
+		}
+		took = append(took, at)
+		heals = append(heals, at+ms(f.ForMS)+ms(f.StaggerMS)*time.Duration(s.Staggered))
+		q.faults = append(q.faults, f)
+	}
+	for i, s := range p.Steps {
+		if s.Until > 0 {
+			heals[i] = min(heals[i], took[s.Until])
+		}
+		if heals[i] >= q.length {
+			q.length, q.last = heals[i], i
+		}
+	}
+	return q
+}
+
+// place appends the sequence. It begins when the cluster has recovered from the one before, and a drawn part of the spare time later.
+func (g *generator) place(q sequence, spare time.Duration) {
+	base := len(g.s.Faults)
+	gap := 50 + g.pick.Int64N(max(1, min(spare, time.Second).Milliseconds()))
+	for i, f := range q.faults {
+		switch {
+		case i > 0:
+			f.Start.Fault = at(base + *f.Start.Fault)
+		case base == 0:
+			f.Start = Trigger{AfterMS: leadIn.Milliseconds() + gap}
+		default:
+			f.Start = Trigger{Fault: at(g.last), Healed: true, AfterMS: gap, Recovered: true, GiveUpMS: recoveryGiveUp.Milliseconds()}
+		}
+		if f.UntilFault != nil {
+			f.UntilFault = at(base + *f.UntilFault)
+		}
+		g.s.Faults = append(g.s.Faults, f)
+	}
+	g.last = base + q.last
+}
+
+// span draws from the span, in whole milliseconds.
+func (g *generator) span(s Span) int64 {
+	low, high := s.Low.of(g.o.Timers), s.High.of(g.o.Timers)
+	if high <= low {
+		return low.Milliseconds()
+	}
+	return (low + time.Duration(g.pick.Int64N(int64(high-low)))).Milliseconds()
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func at(i int) *int { return &i }

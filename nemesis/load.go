@@ -1,0 +1,175 @@
+package nemesis
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// ScheduleVersion is the version that Load reads and Generate writes.
+const ScheduleVersion = 1
+
+// Load reads a schedule from a JSON file. It is strict: unknown fields, wrong types and anything behind the schedule are errors that name
+// the file, the line and column, and what was expected. Whether the schedule fits a cluster is Validate's question.
+func Load(path string) (Schedule, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Schedule{}, fmt.Errorf("load schedule: %w", err)
+	}
+	s, at, err := parse(data)
+	if err != nil {
+		line, column := position(data, at)
+		return Schedule{}, fmt.Errorf("load schedule %s:%d:%d: %w", path, line, column, err)
+	}
+	return s, nil
+}
+
+var unknownField = regexp.MustCompile(`^json: unknown field "(.*)"$`)
+
+// parse returns the byte offset that an error is about.
+func parse(data []byte) (s Schedule, at int64, err error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		var syntax *json.SyntaxError
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.As(err, &syntax):
+			return s, syntax.Offset, fmt.Errorf("expected a schedule as JSON: %w", err)
+		case errors.As(err, &kind):
+			return s, kind.Offset, fmt.Errorf("%q is a %s, expected a value for %s", kind.Field, kind.Value, kind.Type)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return s, int64(len(data)), errors.New("the file ends early, expected a schedule: an object with version, seed and faults")
+		}
+		if m := unknownField.FindStringSubmatch(err.Error()); m != nil {
+			key := regexp.MustCompile(regexp.QuoteMeta(`"`+m[1]+`"`) + `\s*:`).FindIndex(data)
+			if key != nil {
+				at = int64(key[0])
+			}
+			return s, at, fmt.Errorf("unknown field %q, expected one of those of schedule version %d", m[1], ScheduleVersion)
+		}
+		return s, d.InputOffset(), err
+	}
+	at = d.InputOffset()
+	if rest := bytes.TrimLeft(data[at:], " \t\r\n"); len(rest) > 0 {
+		return s, int64(len(data) - len(rest)), errors.New("expected the end of the file behind the schedule")
+	}
+	if s.Version != ScheduleVersion {
+		return s, 0, fmt.Errorf("version is %d, expected %d", s.Version, ScheduleVersion)
+	}
+	return s, at, nil
+}
+
+// position turns a byte offset into line and column, from 1.
+func position(data []byte, at int64) (line, column int) {
+	head := data[:min(max(at, 0), int64(len(data)))]
+	return bytes.Count(head, []byte("\n")) + 1, len(head) - bytes.LastIndexByte(head, '\n')
+}
+
+// Validate says whether the schedule can run on a cluster of that many nodes and partitions with that many clients. The error names the
+// field by its path ("faults[3].cut.shape") and what was expected there.
+func (s Schedule) Validate(nodes, partitions, clients int) error {
+	if s.Version != ScheduleVersion {
+		return fmt.Errorf("schedule: version is %d, expected %d", s.Version, ScheduleVersion)
+	}
+	for i, f := range s.Faults {
+		if field, want := f.wrong(i, s.Faults, nodes, partitions, clients); field != "" {
+			return fmt.Errorf("schedule: faults[%d].%s: expected %s", i, field, want)
+		}
+	}
+	return nil
+}
+
+var (
+	kinds  = []Kind{Kill, Pause, Partition}
+	shapes = []Shape{Isolate, OneWayOut, OneWayIn, Ring, Bridge, DialIn, FollowerWeb, ClientLink}
+	roles  = []Role{RoleLeader, RoleFollower, RoleFollowers, RoleController, RoleLastInISR, RoleInSync, RoleMinority, RoleAll, RoleSame, RoleNode}
+)
+
+// wrong returns the first field that is wrong and what was expected, or "".
+func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (field, want string) {
+	partition := func(p int32) bool { return p >= AnyPartition && int(p) < partitions }
+	partitionWanted := fmt.Sprintf("a partition from 0 to %d, or -1 for any", partitions-1)
+	t := f.Start
+	switch {
+	case !slices.Contains(kinds, f.Kind):
+		return "kind", oneOf(kinds)
+	case f.ForMS < 0:
+		return "for_ms", "0 or more milliseconds"
+	case f.Kind != Kill && f.ForMS == 0:
+		return "for_ms", fmt.Sprintf("more than 0 milliseconds: a %s without length has no effect", f.Kind)
+	case f.StaggerMS < 0:
+		return "stagger_ms", "0 or more milliseconds"
+	case f.UntilFault != nil && (*f.UntilFault < 0 || *f.UntilFault >= len(all) || *f.UntilFault == self):
+		return "until_fault", fmt.Sprintf("the index of another fault, 0 to %d", len(all)-1)
+	case t.AfterMS < 0:
+		return "start.after_ms", "0 or more milliseconds"
+	case t.Fault != nil && (*t.Fault < 0 || *t.Fault >= self):
+		return "start.fault", "the index of an earlier fault"
+	case t.Healed && t.Fault == nil:
+		return "start.healed", "false without start.fault"
+	case t.AckedMore < 0:
+		return "start.acked_more", "0 or more records"
+	case t.ISRAtMost < 0:
+		return "start.isr_at_most", "0 (no condition) or more members"
+	case t.GiveUpMS < 0:
+		return "start.give_up_ms", "0 (5000) or more milliseconds"
+	case !partition(t.Partition):
+		return "start.partition", partitionWanted
+	case t.Partition == AnyPartition && t.Fault == nil && t.aboutPartition():
+		return "start.partition", "a partition by number: there is no start.fault to take it from"
+	case !slices.Contains(roles, f.Target.Role):
+		return "target.role", oneOf(roles)
+	case f.Target.Role == RoleSame && t.Fault == nil:
+		return "target.role", "another role than same, or start.fault"
+	case f.Target.Role == RoleNode && (f.Target.Node < 1 || f.Target.Node > nodes):
+		return "target.node", fmt.Sprintf("a node from 1 to %d", nodes)
+	case f.Target.Role != RoleNode && f.Target.Node != 0:
+		return "target.node", "nothing, unless the role is node"
+	case !partition(f.Target.Partition):
+		return "target.partition", partitionWanted
+	}
+	if f.Kind != Partition {
+		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 {
+			return "cut", fmt.Sprintf("nothing for a %s", f.Kind)
+		}
+		return "", ""
+	}
+	switch {
+	case !slices.Contains(shapes, f.Cut.Shape):
+		return "cut.shape", oneOf(shapes)
+	case f.Cut.Shape == FollowerWeb && f.Target.Role != RoleFollowers:
+		return "target.role", "followers for a follower-web"
+	case f.Target.Role == RoleAll && f.Cut.Shape != ClientLink && f.Cut.Shape != Ring:
+		return "target.role", "fewer than all nodes: there would be nobody to cut them off from"
+	case nodes < 2 && f.Cut.Shape != ClientLink:
+		return "cut.shape", "client-link: a single node has no other"
+	case nodes < 3 && (f.Cut.Shape == Bridge || f.Cut.Shape == FollowerWeb):
+		return "cut.shape", fmt.Sprintf("another shape than %s, which takes 3 nodes", f.Cut.Shape)
+	case clients < 1 && f.Cut.Shape == ClientLink:
+		return "cut.shape", "another shape than client-link: there are no clients"
+	}
+	for i, c := range f.Cut.Clients {
+		if c < 0 || c > clients {
+			return fmt.Sprintf("cut.clients[%d]", i), fmt.Sprintf("a client from 0 to %d", clients)
+		}
+	}
+	return "", ""
+}
+
+// aboutPartition: the trigger waits for a state of one partition.
+func (t Trigger) aboutPartition() bool { return t.AckedMore > 0 || t.LeaderMoved || t.ISRAtMost > 0 }
+
+func oneOf[T ~string](all []T) string {
+	words := make([]string, len(all))
+	for i, w := range all {
+		words[i] = string(w)
+	}
+	return "one of " + strings.Join(words, ", ")
+}

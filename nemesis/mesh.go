@@ -1,0 +1,250 @@
+package nemesis
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+)
+
+// Party is one end of a connection: a node of the system or a client of the test.
+type Party struct {
+	Client bool
+	ID     int
+}
+
+// NodeParty is the node with that id.
+func NodeParty(id int) Party { return Party{ID: id} }
+
+// ClientParty is the client with that number.
+func ClientParty(id int) Party { return Party{Client: true, ID: id} }
+
+// String gives "n1" or "c1".
+func (p Party) String() string {
+	if p.Client {
+		return fmt.Sprintf("c%d", p.ID)
+	}
+	return fmt.Sprintf("n%d", p.ID)
+}
+
+// Lane is one direction of all connections that Dialer opens to Acceptor. Bytes from X to Y travel on two lanes: forward on what X
+// dialled, back on what Y dialled. A cut is a set of lanes.
+type Lane struct {
+	Dialer, Acceptor Party
+	Back             bool // from the acceptor to the dialer
+}
+
+// From is the sender of the lane's bytes.
+func (l Lane) From() Party {
+	if l.Back {
+		return l.Acceptor
+	}
+	return l.Dialer
+}
+
+// To is the receiver of the lane's bytes.
+func (l Lane) To() Party {
+	if l.Back {
+		return l.Dialer
+	}
+	return l.Acceptor
+}
+
+// Flow is the two lanes on which bytes travel from one party to another.
+func Flow(from, to Party) []Lane {
+	return []Lane{{Dialer: from, Acceptor: to}, {Dialer: to, Acceptor: from, Back: true}}
+}
+
+// Mesh is the network between all parties of a run: one stream proxy on loopback per ordered pair of nodes and per client and node.
+// It implements systems.Network. Lanes can be held: the bytes wait, in order and complete, and flow on at the release; nothing is ever
+// discarded from a connection that goes on, because no network does that to a stream.
+//
+// What differs from a network of machines: a dial through a held link is accepted by the proxy and then hangs (a machine's dial would
+// hang already); the end of a connection (its FIN or RST) waits behind the bytes of a held lane, as it would; a dial of a node that is
+// down is accepted and reset at once (a machine's would be refused).
+type Mesh struct {
+	mu     sync.Mutex
+	lanes  map[Lane]*lane
+	doors  map[door]*proxy
+	closed bool
+}
+
+// door is what one listener stands for: a target as one party dials it.
+type door struct {
+	dialer, acceptor Party
+	target           string
+}
+
+// NewMesh returns a mesh without links; they come into being when the system and the clients ask for addresses.
+func NewMesh() *Mesh {
+	return &Mesh{lanes: map[Lane]*lane{}, doors: map[door]*proxy{}}
+}
+
+// NodeLink implements systems.Network.
+func (m *Mesh) NodeLink(from, to int, target string) (string, error) {
+	return m.link(NodeParty(from), NodeParty(to), target)
+}
+
+// ClientLink implements systems.Network. Any number of clients may ask; a client's number is what Cut.Clients calls it.
+func (m *Mesh) ClientLink(client, to int, target string) (string, error) {
+	return m.link(ClientParty(client), NodeParty(to), target)
+}
+
+func (m *Mesh) link(dialer, acceptor Party, target string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return "", fmt.Errorf("link %v to %v: the mesh is closed", dialer, acceptor)
+	}
+	d := door{dialer, acceptor, target}
+	if p := m.doors[d]; p != nil {
+		return p.addr(), nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("link %v to %v: listen on loopback: %w", dialer, acceptor, err)
+	}
+	p := newProxy(l, target, m.lane(Lane{dialer, acceptor, false}), m.lane(Lane{dialer, acceptor, true}))
+	m.doors[d] = p
+	return p.addr(), nil
+}
+
+// lane finds or makes the lane; m.mu is held.
+func (m *Mesh) lane(k Lane) *lane {
+	l := m.lanes[k]
+	if l == nil {
+		l = newLane()
+		m.lanes[k] = l
+	}
+	return l
+}
+
+// Hold stops the bytes on the lanes. Holds add up: a lane flows again when every Hold has had its Release. A lane without a link yet is
+// held from its birth.
+func (m *Mesh) Hold(lanes ...Lane) { m.each(lanes, (*lane).hold) }
+
+// Release lets the bytes flow again. With more releases than holds the surplus is ignored.
+func (m *Mesh) Release(lanes ...Lane) { m.each(lanes, (*lane).release) }
+
+// ReleaseAll ends every hold of every lane.
+func (m *Mesh) ReleaseAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.lanes {
+		l.free()
+	}
+}
+
+func (m *Mesh) each(lanes []Lane, do func(*lane)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range lanes {
+		do(m.lane(k))
+	}
+}
+
+// Reset closes, with RST to both ends, every connection that is open between the two parties, whoever dialled it.
+func (m *Mesh) Reset(a, b Party) {
+	m.mu.Lock()
+	var hit []*proxy
+	for d, p := range m.doors {
+		if d.dialer == a && d.acceptor == b || d.dialer == b && d.acceptor == a {
+			hit = append(hit, p)
+		}
+	}
+	m.mu.Unlock()
+	for _, p := range hit {
+		p.reset()
+	}
+}
+
+// Count is what a lane has carried since the mesh began, in bytes.
+type Count struct {
+	Passed int64 // written to the receiver
+	Held   int64 // arrived at the proxy while the lane was held, and waited there
+}
+
+// Count of a lane.
+func (m *Mesh) Count(k Lane) Count {
+	m.mu.Lock()
+	l := m.lanes[k]
+	m.mu.Unlock()
+	if l == nil {
+		return Count{}
+	}
+	return Count{Passed: l.passed.Load(), Held: l.waited.Load()}
+}
+
+// held tells whether the lane is held now.
+func (m *Mesh) held(k Lane) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.lanes[k]
+	return l != nil && l.holds.Load() > 0
+}
+
+// Clients are the numbers of all clients that asked for a link, in rising order.
+func (m *Mesh) Clients() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var ids []int
+	for d := range m.doors {
+		if d.dialer.Client {
+			ids = append(ids, d.dialer.ID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// dialers are all parties that have a link to the acceptor: nodes first, each in rising order.
+func (m *Mesh) dialers(acceptor Party) []Party {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Party
+	for d := range m.doors {
+		if d.acceptor == acceptor {
+			out = append(out, d.dialer)
+		}
+	}
+	slices.SortFunc(out, func(a, b Party) int {
+		if a.Client != b.Client {
+			if b.Client {
+				return -1
+			}
+			return 1
+		}
+		return a.ID - b.ID
+	})
+	return slices.Compact(out)
+}
+
+// address is where the dialer reaches the acceptor, "" if they have no link.
+func (m *Mesh) address(dialer, acceptor Party) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	best := ""
+	for d, p := range m.doors {
+		if d.dialer == dialer && d.acceptor == acceptor && (best == "" || p.addr() < best) {
+			best = p.addr()
+		}
+	}
+	return best
+}
+
+// Close ends all links and connections and returns when nothing of the mesh runs any more. It may be called twice.
+func (m *Mesh) Close() error {
+	m.mu.Lock()
+	m.closed = true
+	doors := m.doors
+	m.doors = map[door]*proxy{}
+	m.mu.Unlock()
+	for _, p := range doors {
+		p.stop()
+	}
+	m.ReleaseAll()
+	for _, p := range doors {
+		p.running.Wait()
+	}
+	return nil
+}

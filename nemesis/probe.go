@@ -1,0 +1,75 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"ackproof/systems"
+)
+
+// How long probes wait. "silent" is what counts as no answer: a healthy node on loopback answers within milliseconds, so the bound is far
+// above noise and still short against the faults.
+const (
+	beforeWait = 500 * time.Millisecond
+	silentWait = 200 * time.Millisecond
+	afterWait  = 4 * time.Second
+	retryEach  = 20 * time.Millisecond
+)
+
+// ask dials and pings once, within wait and no longer than ctx lasts. It returns the connection open if it was answered.
+func ask(ctx context.Context, ping systems.Prober, address string, wait time.Duration) (net.Conn, error) {
+	c, err := (&net.Dialer{Timeout: wait}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if err := pingOn(ctx, ping, c, wait); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// pingOn pings once over an open connection. The end of ctx counts as the end of the wait.
+func pingOn(ctx context.Context, ping systems.Prober, c net.Conn, wait time.Duration) error {
+	c.SetDeadline(time.Now().Add(wait))
+	defer context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })()
+	return ping.Ping(c)
+}
+
+// answers asks until an answer comes or ctx ends, and says how long it took.
+func answers(ctx context.Context, ping systems.Prober, address string) (time.Duration, error) {
+	began := time.Now()
+	for {
+		c, err := ask(ctx, ping, address, beforeWait)
+		if err == nil {
+			c.Close()
+			return time.Since(began), nil
+		}
+		if !sleep(ctx, retryEach) {
+			return 0, fmt.Errorf("no answer for %v: %w", time.Since(began).Round(time.Millisecond), err)
+		}
+	}
+}
+
+// silent: the error of a probe says that no answer came in time, and not that the connection broke.
+func silent(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// processState is the state letter of /proc/PID/stat: R running, S sleeping, T stopped, Z ended and not yet waited for. The empty string
+// stands for a process that is not there, or for a platform without /proc.
+func processState(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	// The second field is the name in brackets, which may hold anything; the state is behind the last bracket.
+	rest := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(rest) == 0 {
+		return ""
+	}
+	return rest[0]
+}
