@@ -80,6 +80,8 @@ func (e *edit) alterPartition(sender int32, t *Topic, q kmsg.AlterPartitionReque
 			return kerr.IneligibleReplica
 		}
 	}
-	e.settle(t, q.Partition, change{isr: isr, lost: none})
+	// The partition epoch moves even if the set is the one that there was: a leader asks for that to make earlier copies of its request void, which may
+	// still be under way (R2, R16).
+	e.settle(t, q.Partition, change{isr: isr, lost: none, confirm: true})
 	return nil
 }

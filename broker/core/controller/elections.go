@@ -14,6 +14,7 @@ type change struct {
 	lost    int32 // a replica that came back from an unclean stop and may have lost records; none if there is none
 	prefer  bool  // give the lead to the preferred replica if it is in sync
 	unclean bool  // elect any live replica rather than none, though records are lost
+	confirm bool  // move the partition epoch also if the sets stay as they are
 }
 
 // settle is the one place where a partition's leader, ISR and ELR change. It replaces partition i if anything changes.
@@ -48,7 +49,7 @@ func (e *edit) settle(t *Topic, i int32, ch change) {
 
 	if next.Leader != old.Leader {
 		next.LeaderEpoch++
-	} else if slices.Equal(next.ISR, old.ISR) && slices.Equal(next.ELR, old.ELR) && next.LastKnownLeader == old.LastKnownLeader {
+	} else if slices.Equal(next.ISR, old.ISR) && slices.Equal(next.ELR, old.ELR) && next.LastKnownLeader == old.LastKnownLeader && !ch.confirm {
 		return
 	}
 	next.PartitionEpoch++
