@@ -192,6 +192,9 @@ func (r *Replica) assign(s State) {
 		r.stale = false
 		r.checkpoint()
 	}
+	if r.cfg.FlushEach && r.flushed < r.end {
+		r.emit(Flush{}) // left by a crash: without it what the log holds would never count (S1)
+	}
 	was := r.role
 	if was == Leader {
 		r.resign(codeNotLeader)

@@ -506,6 +506,17 @@ func TestS1FlushBeforeItCounts(t *testing.T) {
 	equal(t, "committed", b.r.hw, int64(1))
 }
 
+func TestS1WhatACrashLeftIsFlushedBeforeItCounts(t *testing.T) {
+	b := newBench(t, Config{FlushEach: true}, storage.Checkpoint{}, storage.Bounds{Durable: 0, End: 3}, at(0, 4, 3).Header)
+	b.held = true
+	b.in(Assign{threeOf(2, 5)})
+	_, ok := b.r.FollowState()
+	equal(t, "S1: nothing is claimed before the flush", ok, false)
+	b.in(Flushed{3})
+	s, ok := b.r.FollowState()
+	equal(t, "after it", []any{ok, s.Offset}, []any{true, int64(3)})
+}
+
 func TestS3S4AFailedWriteTakesTheReplicaOffline(t *testing.T) {
 	b := leading(t)
 	b.produce("a", 1, -1)
