@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -12,11 +13,11 @@ import (
 
 // ConfigKey is a topic configuration that this broker knows, with Kafka's name and meaning.
 type ConfigKey struct {
-	Name    string
-	Type    kmsg.ConfigType
-	Default string // unless the cluster is configured otherwise
-	check   func(string) bool
-	want    string // in words, for errors
+	Name      string
+	Type      kmsg.ConfigType
+	Default   string   // unless the cluster is configured otherwise
+	Words     []string // the values that it may have; nil: whole numbers from Low to High
+	Low, High int64
 }
 
 const (
@@ -24,60 +25,56 @@ const (
 	uncleanKey = "unclean.leader.election.enable"
 )
 
-// ConfigKeys lists all topic configurations in alphabetical order.
-func ConfigKeys() []ConfigKey {
-	whole := func(low, high int64) (func(string) bool, string) {
-		return func(s string) bool {
-			n, err := strconv.ParseInt(s, 10, 64)
-			return err == nil && n >= low && n <= high
-		}, fmt.Sprintf("a whole number from %d to %d", low, high)
-	}
-	word := func(ws ...string) (func(string) bool, string) {
-		return func(s string) bool {
-			for _, w := range ws {
-				if s == w {
-					return true
-				}
-			}
-			return false
-		}, fmt.Sprintf("one of %q", ws)
-	}
-	key := func(name string, t kmsg.ConfigType, def string, check func(string) bool, want string) ConfigKey {
-		return ConfigKey{name, t, def, check, want}
-	}
-	num := func(name string, t kmsg.ConfigType, def string, low, high int64) ConfigKey {
-		check, want := whole(low, high)
-		return key(name, t, def, check, want)
-	}
-	choice := func(name string, t kmsg.ConfigType, def string, ws ...string) ConfigKey {
-		check, want := word(ws...)
-		return key(name, t, def, check, want)
-	}
-	return []ConfigKey{
-		choice("cleanup.policy", kmsg.ConfigTypeList, "delete", "delete"),
-		choice("compression.type", kmsg.ConfigTypeString, "producer", "producer"),
-		num("flush.messages", kmsg.ConfigTypeLong, strconv.Itoa(math.MaxInt64), 1, math.MaxInt64),
-		num("max.message.bytes", kmsg.ConfigTypeInt, "1048588", 0, math.MaxInt32),
-		choice("message.timestamp.type", kmsg.ConfigTypeString, "CreateTime", "CreateTime"),
-		num(minISRKey, kmsg.ConfigTypeInt, "1", 1, math.MaxInt16),
-		num("retention.bytes", kmsg.ConfigTypeLong, "-1", -1, math.MaxInt64),
-		num("retention.ms", kmsg.ConfigTypeLong, "604800000", -1, math.MaxInt64),
-		num("segment.bytes", kmsg.ConfigTypeInt, "1073741824", 14, math.MaxInt32),
-		choice(uncleanKey, kmsg.ConfigTypeBoolean, "false", "true", "false"),
-	}
+// configKeys is in alphabetical order.
+var configKeys = []ConfigKey{
+	{Name: "cleanup.policy", Type: kmsg.ConfigTypeList, Default: "delete", Words: []string{"delete"}},
+	{Name: "compression.type", Type: kmsg.ConfigTypeString, Default: "producer", Words: []string{"producer"}},
+	{Name: "flush.messages", Type: kmsg.ConfigTypeLong, Default: "9223372036854775807", Low: 1, High: math.MaxInt64},
+	{Name: "max.message.bytes", Type: kmsg.ConfigTypeInt, Default: "1048588", Low: 0, High: math.MaxInt32},
+	{Name: "message.timestamp.type", Type: kmsg.ConfigTypeString, Default: "CreateTime", Words: []string{"CreateTime"}},
+	{Name: minISRKey, Type: kmsg.ConfigTypeInt, Default: "1", Low: 1, High: math.MaxInt16},
+	{Name: "retention.bytes", Type: kmsg.ConfigTypeLong, Default: "-1", Low: -1, High: math.MaxInt64},
+	{Name: "retention.ms", Type: kmsg.ConfigTypeLong, Default: "604800000", Low: -1, High: math.MaxInt64},
+	{Name: "segment.bytes", Type: kmsg.ConfigTypeInt, Default: "1073741824", Low: 14, High: math.MaxInt32},
+	{Name: uncleanKey, Type: kmsg.ConfigTypeBoolean, Default: "false", Words: []string{"true", "false"}},
 }
 
-func checkConfig(name, value string) error {
-	for _, k := range ConfigKeys() {
-		if k.Name != name {
-			continue
-		}
-		if !k.check(value) {
-			return fmt.Errorf("configuration %s is %q, want %s", name, value, k.want)
+// ConfigKeys lists all topic configurations in alphabetical order.
+func ConfigKeys() []ConfigKey { return slices.Clone(configKeys) }
+
+// Check returns an error that says what was expected, if the value is not one for this key.
+func (k ConfigKey) Check(value string) error {
+	if k.Words != nil {
+		if !slices.Contains(k.Words, value) {
+			return fmt.Errorf("configuration %s is %.100q, want one of %q", k.Name, value, k.Words)
 		}
 		return nil
 	}
-	return fmt.Errorf("configuration %q is not one that a topic has here", name)
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || n < k.Low || n > k.High {
+		return fmt.Errorf("configuration %s is %.100q, want a whole number from %d to %d", k.Name, value, k.Low, k.High)
+	}
+	return nil
+}
+
+func configKey(name string) (ConfigKey, bool) {
+	i := slices.IndexFunc(configKeys, func(k ConfigKey) bool { return k.Name == name })
+	if i < 0 {
+		return ConfigKey{}, false
+	}
+	return configKeys[i], true
+}
+
+func unknownConfig(name string) error {
+	return fmt.Errorf("%.100q is not a configuration of topics here", name)
+}
+
+func checkConfig(name, value string) error {
+	k, ok := configKey(name)
+	if !ok {
+		return unknownConfig(name)
+	}
+	return k.Check(value)
 }
 
 // Config is the value that holds for a topic: its own, else the cluster's, else Kafka's default. It is empty for an unknown key.
@@ -92,12 +89,8 @@ func (im *Image) defaultConfig(name string) string {
 	if v, ok := im.Defaults[name]; ok {
 		return v
 	}
-	for _, k := range ConfigKeys() {
-		if k.Name == name {
-			return k.Default
-		}
-	}
-	return ""
+	k, _ := configKey(name)
+	return k.Default
 }
 
 // MinISR is the topic's min.insync.replicas, at least 1.
@@ -204,6 +197,9 @@ func (e *edit) alterTopicConfigs(q kmsg.IncrementalAlterConfigsRequestResource) 
 			}
 			next[c.Name] = *c.Value
 		case kmsg.IncrementalAlterConfigOpDelete:
+			if _, ok := configKey(c.Name); !ok {
+				return problem{kerr.InvalidConfig, unknownConfig(c.Name).Error()}
+			}
 			delete(next, c.Name)
 		default:
 			return problem{kerr.InvalidConfig, fmt.Sprintf("configuration %s: only SET and DELETE are possible", c.Name)}

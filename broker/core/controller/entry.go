@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxRequestBytes bounds one entry of the raft log.
+// maxRequestBytes bounds the request in one entry of the raft log.
 const maxRequestBytes = 1 << 20
 
 // entry is what the raft log holds: a request in Kafka's own encoding, and what applying it needs besides. Everything that decides the outcome is in the

@@ -104,6 +104,10 @@ func (c *Controller) request(now time.Time, r Request) {
 			return
 		}
 	}
+	if size := len(r.Request.AppendTo(nil)); size > maxRequestBytes {
+		c.refuse(r, kerr.InvalidRequest, fmt.Sprintf("a request of %d bytes, want at most %d", size, maxRequestBytes))
+		return
+	}
 	c.office.number++
 	if !c.propose(c.office.number, r.Request) {
 		c.refuse(r, kerr.NotController, "too much metadata is waiting for its commit; try again")
@@ -149,8 +153,7 @@ func (c *Controller) flags() flags {
 
 // propose puts a request into the raft log. It tells whether raft took it.
 func (c *Controller) propose(number uint64, r kmsg.Request) bool {
-	data := entry{number, c.flags(), r}.encode()
-	return len(data) <= maxRequestBytes && c.raft.Propose(data) == nil
+	return c.raft.Propose(entry{number, c.flags(), r}.encode()) == nil
 }
 
 // rehearse applies a request to the current image and tells the answer, and whether the image would change.

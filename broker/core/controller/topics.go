@@ -51,7 +51,7 @@ func topicRefused(name string, p problem) kmsg.CreateTopicsResponseTopic {
 
 func (im *Image) describe(t *Topic) []kmsg.CreateTopicsResponseTopicConfig {
 	out := []kmsg.CreateTopicsResponseTopicConfig{}
-	for _, k := range ConfigKeys() {
+	for _, k := range configKeys {
 		source := kmsg.ConfigSourceDefaultConfig
 		if _, ok := im.Defaults[k.Name]; ok {
 			source = kmsg.ConfigSourceStaticBrokerConfig
