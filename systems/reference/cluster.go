@@ -1,0 +1,175 @@
+// Package reference runs the reference broker as a system under test: one process per node on loopback, started from an executable that
+// has the command `broker --config FILE`. It talks Kafka's protocol to the nodes and knows nothing of how the broker works inside, nor of
+// faults, workloads or checkers. Start reading at Cluster.
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"ackproof/model"
+	"ackproof/systems"
+)
+
+// The nodes' own time-outs. They are far below Kafka's defaults, so that a run of seconds sees many failovers, and far enough above what a
+// busy machine of two cores needs, so that nothing fails over without a fault. The lag limit is below the control plane's election time-out:
+// a leader that hears nobody still knows its controller when its followers leave the in-sync set, as with Kafka's separate controllers.
+const (
+	sessionTimeout  = 1500 * time.Millisecond
+	heartbeatEach   = 200 * time.Millisecond
+	lagTime         = 800 * time.Millisecond
+	fetchWait       = 200 * time.Millisecond
+	raftTick        = 50 * time.Millisecond
+	electionTimeout = 1000 * time.Millisecond
+	rebalanceEach   = 5 * time.Second // leadership returns to the preferred replicas: leaders stay spread over the nodes
+	fetchRound      = 50 * time.Millisecond
+	// livenessBound is what the contract allows from the heal to full service: elections, registrations and catching up after the longest fault.
+	livenessBound = 20 * time.Second
+	readyTimeout  = 30 * time.Second
+)
+
+// Cluster is a cluster of reference broker processes. It implements systems.System and systems.Prober.
+type Cluster struct {
+	o     systems.Options
+	exe   string
+	nodes []*node
+
+	mu      sync.Mutex
+	topicID [16]byte
+}
+
+var (
+	_ systems.System = (*Cluster)(nil)
+	_ systems.Prober = (*Cluster)(nil)
+)
+
+// New prepares a cluster; nothing runs yet. executable is a program with the command `broker`, "" for the running one. An error says which option
+// makes no sense, or that no ports are free.
+func New(o systems.Options, executable string) (*Cluster, error) {
+	if o.Network == nil {
+		o.Network = systems.Direct{}
+	}
+	switch {
+	case o.Dir == "":
+		return nil, errors.New("reference: Dir is empty, expected the folder of the run")
+	case o.Nodes < 1:
+		return nil, fmt.Errorf("reference: %d nodes, expected at least 1", o.Nodes)
+	case o.Topic == "":
+		return nil, errors.New("reference: Topic is empty, expected a name")
+	case o.Partitions < 1:
+		return nil, fmt.Errorf("reference: %d partitions, expected at least 1", o.Partitions)
+	case o.Replication < 1 || o.Replication > o.Nodes:
+		return nil, fmt.Errorf("reference: replication %d, expected 1 to the number of nodes, %d", o.Replication, o.Nodes)
+	case o.MinISR < 1 || o.MinISR > o.Replication:
+		return nil, fmt.Errorf("reference: min.insync.replicas %d, expected 1 to the replication factor, %d", o.MinISR, o.Replication)
+	case o.Acks < -1 || o.Acks > 1:
+		return nil, fmt.Errorf("reference: acks %d, expected 0, 1 or -1", o.Acks)
+	}
+	if executable == "" {
+		var err error
+		if executable, err = thisExecutable(); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("reference: folder %q: %w", o.Dir, err)
+	}
+	o.Dir = dir
+	ports, err := freePorts(o.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{o: o, exe: executable}
+	for i, port := range ports {
+		id := i + 1
+		c.nodes = append(c.nodes, newNode(id, net.JoinHostPort("127.0.0.1", fmt.Sprint(port)), filepath.Join(dir, "nodes", fmt.Sprint(id)), executable))
+	}
+	return c, nil
+}
+
+// Info implements systems.System. The version is the harness's own: both come from one build.
+func (c *Cluster) Info() model.SystemInfo {
+	return model.SystemInfo{Name: "reference", Version: buildVersion()}
+}
+
+// Start implements systems.System.
+func (c *Cluster) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for _, n := range c.nodes {
+		if err := n.configure(c.properties(n)); err != nil {
+			return err
+		}
+	}
+	for _, n := range c.nodes {
+		if err := n.Start(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.createTopic(ctx); err != nil {
+		return c.explain(err)
+	}
+	if err := c.awaitReady(ctx); err != nil {
+		return c.explain(err)
+	}
+	return nil
+}
+
+// explain adds what a node that ended says, or the log of the first node if none did.
+func (c *Cluster) explain(err error) error {
+	for _, n := range c.nodes {
+		if alive, reason := n.Alive(); !alive {
+			return fmt.Errorf("%w; %s ended: %v; its log ends with:\n%s", err, n.Name(), reason, n.LogTail(20))
+		}
+	}
+	return fmt.Errorf("%w; the log of %s ends with:\n%s", err, c.nodes[0].Name(), c.nodes[0].LogTail(20))
+}
+
+// Nodes implements systems.System.
+func (c *Cluster) Nodes() []systems.Node {
+	out := make([]systems.Node, len(c.nodes))
+	for i, n := range c.nodes {
+		out[i] = n
+	}
+	return out
+}
+
+// Timers implements systems.System.
+func (c *Cluster) Timers() systems.Timers {
+	return systems.Timers{Session: sessionTimeout, Lag: lagTime, Fetch: fetchRound}
+}
+
+// Contract implements systems.System.
+func (c *Cluster) Contract() model.Contract {
+	return model.LogContract(model.Contract{
+		System: "reference", Workload: "log", Partitions: c.o.Partitions, Replication: c.o.Replication, MinISR: c.o.MinISR, Acks: c.o.Acks,
+		Idempotent: c.o.Idempotent, Unclean: c.o.Unclean, FlushEach: c.o.FlushEach, Dense: true, LivenessBoundMS: livenessBound.Milliseconds(),
+	})
+}
+
+// TopicID implements systems.System.
+func (c *Cluster) TopicID() [16]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.topicID
+}
+
+// Stop implements systems.System.
+func (c *Cluster) Stop() error {
+	errs := make([]error, len(c.nodes))
+	var all sync.WaitGroup
+	for i, n := range c.nodes {
+		all.Go(func() { errs[i] = n.stop() })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Ping implements systems.Prober with ApiVersions, which a node answers from the moment when it listens.
+func (c *Cluster) Ping(conn net.Conn) error { return ping(conn) }
