@@ -9,16 +9,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-)
 
-// Exit codes of every command. 1 outranks 255 > 3 > 2.
-const (
-	exitHeld           = 0
-	exitViolated       = 1
-	exitUndecided      = 2
-	exitInfrastructure = 3
-	exitUsage          = 254
-	exitCrash          = 255
+	"ackproof/model"
 )
 
 // exitError ends the program with a code. Message is one line for stderr, "" if everything has been said.
@@ -31,7 +23,7 @@ func (e exitError) Error() string { return e.message }
 
 // usagef is the error of wrong usage: one line that says what was expected.
 func usagef(format string, args ...any) error {
-	return exitError{code: exitUsage, message: fmt.Sprintf(format, args...)}
+	return exitError{code: model.ExitUsage, message: fmt.Sprintf(format, args...)}
 }
 
 // commands lists what ackproof can do.
@@ -50,7 +42,7 @@ func run(args []string) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(os.Stderr, "ackproof crashed; this is a bug of ackproof: %v\n%s", p, debug.Stack())
-			code = exitCrash
+			code = model.ExitCrash
 		}
 	}()
 	root := &cobra.Command{
@@ -70,7 +62,7 @@ func run(args []string) (code int) {
 	var exit exitError
 	switch {
 	case err == nil:
-		return exitHeld
+		return model.ExitHeld
 	case errors.As(err, &exit):
 		if exit.message != "" {
 			fmt.Fprintln(os.Stderr, "ackproof: "+exit.message)
@@ -78,6 +70,6 @@ func run(args []string) (code int) {
 		return exit.code
 	default: // cobra's own errors: an unknown command or flag, or a value that does not parse
 		fmt.Fprintln(os.Stderr, "ackproof: "+err.Error()+" (see: ackproof help)")
-		return exitUsage
+		return model.ExitUsage
 	}
 }

@@ -30,7 +30,7 @@ func (c *client) produce() {
 			producer = producerState{id: id, epoch: epoch}
 		}
 		count := c.batchSize()
-		if outcome := c.write(&producer, sequence, count); outcome == kafka.Unknown {
+		if outcome := c.write(&producer, sequence, count).Outcome; outcome == kafka.Unknown {
 			// The write stays open: whoever left it must not be heard of again.
 			c.process, sequence = c.NewProcess(), 0
 			producer = producerState{id: -1, epoch: -1}
@@ -57,7 +57,7 @@ type producerState struct {
 }
 
 // write sends one batch and records it.
-func (c *client) write(p *producerState, sequence int64, count int) kafka.Outcome {
+func (c *client) write(p *producerState, sequence int64, count int) kafka.Produced {
 	batch := kafka.Batch{Partition: c.partition, ProducerID: p.id, Epoch: p.epoch, Sequence: -1}
 	if p.id >= 0 {
 		batch.Sequence = p.sequence
@@ -89,7 +89,7 @@ func (c *client) write(p *producerState, sequence int64, count int) kafka.Outcom
 	if got.Outcome == kafka.Applied {
 		c.counters.Ack(c.partition, count)
 	}
-	return got.Outcome
+	return got
 }
 
 // batchSize draws the number of records of a write: small when the rate is low, so that a low rate still means many writes.

@@ -1,0 +1,112 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ackproof/histories"
+	"ackproof/linearizability"
+	"ackproof/model"
+)
+
+// disagreementFile holds both verdicts when porcupine and the exact checkers differ, which is a bug of ackproof.
+const disagreementFile = "disagreement.json"
+
+// check stops the system and the journal, decides the claims from the file on the disk, and saves everything: what was judged is what is kept.
+func (r *run) check(ctx context.Context) error {
+	begin := time.Now()
+	r.Observer.Phase("check", 0)
+	if err := r.system.Stop(); err != nil {
+		r.note("stop the system: " + err.Error())
+	}
+	if err := r.closeHistory(); err != nil {
+		return infra("write the history", err)
+	}
+	r.facts.Faults = r.faults
+	r.facts.LeaderChanges = r.runner.LeaderChanges()
+	r.facts.Broken = strings.Join(r.broken, "; ")
+
+	answer, opinion, err := r.judge()
+	if err != nil {
+		return err
+	}
+	r.seconds.Check = time.Since(begin).Seconds()
+	r.assemble(answer, opinion)
+	return r.save(answer, opinion)
+}
+
+// judge reads the history back and decides.
+func (r *run) judge() (*linearizability.Answer, *linearizability.Opinion, error) {
+	in, err := histories.Open(r.dir.file(historyFile))
+	if err != nil {
+		return nil, nil, infra("read the history back", err)
+	}
+	defer in.Close()
+	answer, err := linearizability.CheckLog(in.All(), r.contract, r.facts, linearizability.Options{Claims: r.Options.Claims})
+	if err != nil {
+		return nil, nil, infra("read the history back", err)
+	}
+	if at, cut := in.Truncated(); cut {
+		return nil, nil, infra("read the history back", fmt.Errorf("%s is cut off at byte %d", r.dir.file(historyFile), at))
+	}
+	opinion := linearizability.SecondOpinion(answer, linearizability.OpinionOptions{})
+	return answer, opinion, nil
+}
+
+// assemble fills in the results.
+func (r *run) assemble(a *linearizability.Answer, o *linearizability.Opinion) {
+	drain := a.Drain
+	drain.Partitions, drain.ReplicasRead, drain.Complete = r.Options.Partitions, r.facts.CopiesRead, r.facts.DrainComplete
+	faults := slices.Clone(r.faults)
+	if faults == nil {
+		faults = []model.FaultResult{}
+	}
+	r.results = model.Results{
+		Version: 1, Seed: r.Options.Seed, System: r.system.Info(), Workload: r.Options.Workload, Verdict: a.Verdict(),
+		Operations: a.Operations, Records: a.Records, Faults: faults, LeaderChanges: r.facts.LeaderChanges, UnavailableMS: a.UnavailableMS,
+		Claims: a.Claims, SecondOpinion: o.SecondOpinion, Drain: drain, Seconds: r.seconds,
+	}
+	r.results.Exit = exit(r.results.Verdict, o.Agreed)
+	r.opinion = o.Reason
+	if o.Skipped > 0 {
+		r.opinion = strings.TrimPrefix(fmt.Sprintf("%s; %d windows were left out", r.opinion, o.Skipped), "; ")
+	}
+}
+
+// exit is the exit code: a violation outranks a disagreement of the checkers, which is a crash of ackproof, and that outranks everything else.
+func exit(v model.Verdict, agreed bool) int {
+	if v != model.Violated && !agreed {
+		return model.ExitCrash
+	}
+	return v.Exit()
+}
+
+// save writes certificates and results, and keeps of the nodes what a failed run needs. The history is there already.
+func (r *run) save(a *linearizability.Answer, o *linearizability.Opinion) error {
+	if err := r.dir.saveCertificates(r.results.Claims); err != nil {
+		return infra("save the certificates", err)
+	}
+	if err := r.dir.writeJSON(resultsFile, r.results); err != nil {
+		return infra("save the results", err)
+	}
+	if !o.Agreed {
+		if err := r.dir.writeJSON(disagreementFile, map[string]any{"exact": a.Claims, "porcupine": o}); err != nil {
+			return infra("save the disagreement", err)
+		}
+	}
+	failed := r.results.Exit != model.ExitHeld
+	if err := r.dir.keepNodes(r.system.Nodes(), failed); err != nil {
+		return infra("keep the logs of the nodes", err)
+	}
+	return nil
+}
+
+// JSON is results.json.
+func (o *Outcome) JSON() ([]byte, error) {
+	raw, err := json.MarshalIndent(o.Results, "", "  ")
+	return append(raw, '\n'), err
+}

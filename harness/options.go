@@ -1,0 +1,146 @@
+// Package harness carries out one test of one system: plan, set up, probe, load with faults, heal, demand progress, drain, check, save. It knows systems and
+// workloads by their interfaces and decides nothing by itself: verdicts come from package linearizability. Start reading at Test.
+package harness
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ackproof/model"
+	"ackproof/nemesis"
+)
+
+// Duration is a time.Duration that JSON shows as "30s".
+type Duration time.Duration
+
+// MarshalJSON writes "30s".
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads "30s".
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("a duration is a string like \"30s\": %w", err)
+	}
+	v, err := time.ParseDuration(s)
+	*d = Duration(v)
+	return err
+}
+
+// Options is what a test was asked to do; run.json keeps it.
+type Options struct {
+	System      string         `json:"system"`
+	Workload    string         `json:"workload"`
+	Nodes       int            `json:"nodes"`
+	Partitions  int            `json:"partitions"`
+	Replication int            `json:"replication"`
+	MinISR      int            `json:"min_insync"`
+	Acks        int            `json:"acks"` // 0, 1, −1 (all)
+	Idempotent  bool           `json:"idempotent"`
+	Unclean     bool           `json:"unclean_election"`
+	FlushEach   bool           `json:"flush_each"`
+	Time        Duration       `json:"time"` // of load
+	Rate        int            `json:"rate"` // records per second, 0: as many as the system takes
+	Clients     int            `json:"clients"`
+	Nemesis     []nemesis.Kind `json:"nemesis"` // kinds of faults; none: no faults
+	Seed        int64          `json:"seed"`
+	Plant       string         `json:"plant,omitempty"`
+	KeepGoing   bool           `json:"keep_going"` // do not end the load when a violation is certain
+	Claims      []model.Claim  `json:"claims,omitempty"`
+}
+
+// UsageError is a senseless request: one line that says what was expected.
+type UsageError struct{ text string }
+
+func (e UsageError) Error() string { return e.text }
+
+func usage(format string, args ...any) error { return UsageError{fmt.Sprintf(format, args...)} }
+
+// Systems and workloads that there are.
+var (
+	Systems   = []string{"reference"}
+	Workloads = []string{"log"}
+	Kinds     = []nemesis.Kind{nemesis.Kill, nemesis.Pause, nemesis.Partition}
+)
+
+// Bounds of what one machine can carry.
+const (
+	maxNodes      = 15
+	maxPartitions = 256
+	maxClients    = 128
+	maxTime       = 24 * time.Hour
+)
+
+// Validate returns a UsageError for the first thing that makes no sense.
+func (o Options) Validate() error {
+	within := func(flag string, v, from, to int) error {
+		if v < from || v > to {
+			return usage("--%s is %d, expected %d to %d", flag, v, from, to)
+		}
+		return nil
+	}
+	if !slices.Contains(Systems, o.System) {
+		return usage("--system is %q, expected one of: %s", o.System, strings.Join(Systems, ", "))
+	}
+	if !slices.Contains(Workloads, o.Workload) {
+		return usage("--workload is %q, expected one of: %s", o.Workload, strings.Join(Workloads, ", "))
+	}
+	for _, err := range []error{
+		within("nodes", o.Nodes, 1, maxNodes),
+		within("partitions", o.Partitions, 1, maxPartitions),
+		within("clients", o.Clients, 1, maxClients),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.Replication < 2:
+		return usage("--replication is %d, expected 2 or more: a single copy promises nothing that this test could put to the proof", o.Replication)
+	case o.Replication > o.Nodes:
+		return usage("--replication is %d with %d nodes, expected at most one copy per node", o.Replication, o.Nodes)
+	case o.MinISR < 1 || o.MinISR > o.Replication:
+		return usage("--min-insync is %d, expected 1 to the replication factor %d", o.MinISR, o.Replication)
+	case o.Acks < -1 || o.Acks > 1:
+		return usage("--acks is %d, expected 0, 1 or all", o.Acks)
+	case o.Idempotent && o.Acks != -1:
+		return usage("--idempotent needs --acks all, expected one or the other to be changed")
+	case time.Duration(o.Time) < time.Second || time.Duration(o.Time) > maxTime:
+		return usage("--time is %v, expected 1s to %v", time.Duration(o.Time), maxTime)
+	case o.Rate < 0:
+		return usage("--rate is %d, expected 0 (as fast as the system takes it) or more records per second", o.Rate)
+	}
+	for _, k := range o.Nemesis {
+		if !slices.Contains(Kinds, k) {
+			return usage("--nemesis has %q, expected none or a list of: kill, pause, partition", k)
+		}
+	}
+	return o.validateClaims()
+}
+
+func (o Options) validateClaims() error {
+	if len(o.Claims) == 0 {
+		return nil
+	}
+	known := []model.Claim{model.ReadAfterAck}
+	for _, p := range o.contract().Promises {
+		known = append(known, p.Claim)
+	}
+	for _, c := range o.Claims {
+		if !slices.Contains(known, c) {
+			return usage("--claims has %q, expected all or a list of: %s", c, strings.Trim(fmt.Sprint(known), "[]"))
+		}
+	}
+	return nil
+}
+
+// contract is what the options promise of any log; the system's own contract is the one that counts.
+func (o Options) contract() model.Contract {
+	return model.LogContract(model.Contract{
+		System: o.System, Workload: o.Workload, Partitions: o.Partitions, Replication: o.Replication, MinISR: o.MinISR, Acks: o.Acks,
+		Idempotent: o.Idempotent, Unclean: o.Unclean, FlushEach: o.FlushEach, Dense: true,
+	})
+}

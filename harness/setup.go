@@ -1,0 +1,257 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"ackproof/histories"
+	"ackproof/model"
+	"ackproof/nemesis"
+	"ackproof/systems"
+	"ackproof/workloads/kafka"
+	"ackproof/workloads/log"
+	"ackproof/workloads/sockets"
+)
+
+// run is the state of one test.
+type run struct {
+	Test
+	began    time.Time // of the run; clients' and the journal's clock count from here
+	id       uint64
+	contract model.Contract
+	schedule nemesis.Schedule
+	dir      runDir
+	history  *os.File
+	journal  *histories.Recorder
+	mesh     *nemesis.Mesh
+	system   systems.System
+	timers   systems.Timers
+	runner   *nemesis.Runner
+	config   log.Config
+	workload *log.Workload
+	counters *log.Counters
+
+	mu     sync.Mutex
+	notes  []string
+	broken []string // parts of the harness that died
+
+	faults  []model.FaultResult
+	ended   []string // nodes that ended by themselves
+	seconds model.Seconds
+	facts   model.Facts
+	results model.Results
+	opinion string
+}
+
+func (r *run) now() time.Duration { return time.Since(r.began) }
+
+// note keeps a remark for the report and shows it at once.
+func (r *run) note(text string) {
+	r.mu.Lock()
+	r.notes = append(r.notes, text)
+	r.mu.Unlock()
+	r.Observer.Note(text)
+}
+
+func (r *run) allNotes() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.notes)
+}
+
+// died notes the death of a part of the harness: from then on no claim can be held.
+func (r *run) died(part string, cause any) {
+	r.mu.Lock()
+	r.broken = append(r.broken, fmt.Sprintf("%s died: %v", part, cause))
+	r.mu.Unlock()
+}
+
+// guard runs a part of the harness and notes its death.
+func (r *run) guard(part string, do func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.died(part, p)
+		}
+	}()
+	do()
+}
+
+// plan decides everything that can be decided beforehand, prints and saves it.
+func (r *run) plan(context.Context) error {
+	var err error
+	if r.dir, err = newRunDir(r.Store, r.Options, time.Now()); err != nil {
+		return infra("make the run directory", err)
+	}
+	o := r.Options
+	topic := fmt.Sprintf("ackproof-%016x", r.id)
+	r.mesh = nemesis.NewMesh()
+	r.system, err = r.Open(systems.Options{
+		Dir: r.dir.file(nodesDir), Nodes: o.Nodes, Topic: topic, Partitions: o.Partitions, Replication: o.Replication, MinISR: o.MinISR, Acks: o.Acks,
+		Idempotent: o.Idempotent, Unclean: o.Unclean, FlushEach: o.FlushEach, Plant: o.Plant, Network: r.mesh,
+	})
+	if err != nil {
+		return infra("prepare the system", err)
+	}
+	r.contract, r.timers = r.system.Contract(), r.system.Timers()
+	if err := r.makeSchedule(); err != nil {
+		return err
+	}
+	err = r.dir.writeJSON(planFile, Plan{
+		Version: PlanVersion, Seed: o.Seed, Run: fmt.Sprintf("%016x", r.id), Started: r.began.UTC(), Command: r.Command, Options: o,
+		Contract: r.contract, Schedule: r.schedule, Versions: Versions{Ackproof: Build(), System: r.system.Info()}, Environment: here(),
+	})
+	if err != nil {
+		return infra("save the plan", err)
+	}
+	r.Observer.Planned(o.Seed, r.replay(), r.contract, len(r.schedule.Faults))
+	r.config = log.Config{
+		Run: r.id, Topic: topic, Partitions: o.Partitions, Clients: o.Clients, Acks: int16(o.Acks), Idempotent: o.Idempotent && o.Acks == -1, Rate: o.Rate,
+		Breaths: log.Breaths{Seed: o.Seed, Period: breathPeriod, Length: breathLength},
+		StartMS: r.began.UnixMilli(),
+		// A write must outlive the shrinking of the in-sync set, or nobody would see what is acknowledged afterwards.
+		RequestTimeout: max(2*r.timers.Lag+500*time.Millisecond, 1500*time.Millisecond),
+		// And its retries an election, or every failover would leave open writes.
+		Deadline:    max(2*r.timers.Session+r.timers.Lag+2*time.Second, 5*time.Second),
+		DialTimeout: time.Second,
+	}
+	return nil
+}
+
+const (
+	breathPeriod = 1500 * time.Millisecond
+	breathLength = 120 * time.Millisecond
+)
+
+func (r *run) makeSchedule() error {
+	o := r.Options
+	switch {
+	case r.Schedule != nil:
+		r.schedule = *r.Schedule
+		if err := r.schedule.Validate(o.Nodes, o.Partitions, o.Clients); err != nil {
+			return usage("%v", err)
+		}
+	case len(o.Nemesis) == 0:
+		r.schedule = nemesis.Schedule{Version: nemesis.ScheduleVersion, Seed: o.Seed, Faults: []nemesis.Fault{}}
+	default:
+		r.schedule = nemesis.Generate(o.Seed, nemesis.GenerateOptions{
+			Kinds: o.Nemesis, Nodes: o.Nodes, Partitions: o.Partitions, Clients: o.Clients, Load: time.Duration(o.Time), Timers: r.timers,
+		})
+	}
+	return nil
+}
+
+// setUp starts the system and opens the journal.
+func (r *run) setUp(ctx context.Context) error {
+	begin := time.Now()
+	r.Observer.Phase("set up", 0)
+	starting, cancel := context.WithTimeout(ctx, setUpBound)
+	defer cancel()
+	if err := r.system.Start(starting); err != nil {
+		return infra("start the system", err)
+	}
+	r.config.TopicID = r.system.TopicID()
+	var err error
+	if r.history, err = os.Create(r.dir.file(historyFile)); err != nil {
+		return infra("open the history", err)
+	}
+	r.journal = histories.NewRecorderClock(r.history, histories.Header{Run: r.id, Seed: r.Options.Seed, Start: r.began}, r.now)
+	r.counters = log.NewCounters(r.Options.Partitions)
+	r.workload = log.New(r.config, r.journal, r.counters)
+	r.runner = &nemesis.Runner{System: r.system, Mesh: r.mesh, Acked: r.counters.Acked, Event: r.faultStep}
+	r.seconds.Setup = time.Since(begin).Seconds()
+	return nil
+}
+
+// setUpBound bounds the start of a system on a slow machine.
+const setUpBound = 60 * time.Second
+
+// faultStep puts a step of the nemesis into the journal.
+func (r *run) faultStep(s nemesis.FaultStep) {
+	r.journal.Mark(histories.Event{Kind: histories.Fault, Offset: int64(s.Fault), Note: string(s.Step) + ": " + s.Note})
+}
+
+// links are the addresses under which a client reaches the nodes: by id, and by the address that the node advertises. Client 0 is the harness itself.
+func (r *run) links(client int) (byID map[int32]string, byAddr map[string]string, err error) {
+	byID, byAddr = map[int32]string{}, map[string]string{}
+	for _, n := range r.system.Nodes() {
+		link, err := r.mesh.ClientLink(client, n.ID(), n.Addr())
+		if err != nil {
+			return nil, nil, err
+		}
+		byID[int32(n.ID())], byAddr[n.Addr()] = link, link
+	}
+	return byID, byAddr, nil
+}
+
+// probe writes and reads once through the links of every client before any fault: a harness that cannot do that would see faults where there are none.
+func (r *run) probe(ctx context.Context) error {
+	begin := time.Now()
+	for client := range r.Options.Clients + 1 {
+		links, _, err := r.links(client)
+		if err != nil {
+			return infra("open the links of the clients", err)
+		}
+		if err := r.probeOne(ctx, client, links); err != nil {
+			return infra(fmt.Sprintf("probe the system through the links of client %d", client), err)
+		}
+	}
+	r.seconds.Setup += time.Since(begin).Seconds()
+	return nil
+}
+
+func (r *run) probeOne(ctx context.Context, client int, links map[int32]string) error {
+	v := r.visit(ctx, int32(client%r.Options.Partitions), links)
+	defer v.Close()
+	for node := range links {
+		if _, err := v.View(node); err != nil {
+			return err
+		}
+	}
+	wrote, err := v.Write()
+	if err != nil {
+		return err
+	}
+	if wrote.Outcome != kafka.Applied {
+		return fmt.Errorf("a write to node %d was answered with code %d, expected an acknowledgement (is the system up?)", wrote.Node, wrote.Code)
+	}
+	if read := v.ReadAll(5 * time.Second); read.Code != 0 {
+		return fmt.Errorf("a read from node %d ended with code %d, expected to reach the end", read.Node, read.Code)
+	}
+	return nil
+}
+
+// visit makes a client of the harness. It is not asked to stop, but its connections break when ctx ends.
+func (r *run) visit(ctx context.Context, partition int32, links map[int32]string) *log.Visitor {
+	never := make(chan struct{})
+	return r.workload.Visit(sockets.New(ctx, never, r.began, r.Options.Seed, 1<<40+uint64(partition)), partition, links)
+}
+
+// release stops everything; it is safe at every stage.
+func (r *run) release() error {
+	var errs []error
+	if r.system != nil {
+		errs = append(errs, r.system.Stop())
+	}
+	if r.mesh != nil {
+		errs = append(errs, r.mesh.Close())
+	}
+	if r.journal != nil {
+		errs = append(errs, r.closeHistory())
+	}
+	return errors.Join(errs...)
+}
+
+// closeHistory ends the journal; every event is on its way to the disk afterwards. It may be called twice.
+func (r *run) closeHistory() error {
+	if r.history == nil {
+		return nil
+	}
+	err := errors.Join(r.journal.Close(), r.history.Close())
+	r.history = nil
+	return err
+}
