@@ -83,6 +83,12 @@ type Batch struct {
 // Bytes is the batch as it stands on the wire and on disk. It aliases the batch.
 func (b Batch) Bytes() []byte { return b.raw }
 
+// Clone copies the batch, so that it no longer aliases the bytes that it was parsed from.
+func (b Batch) Clone() Batch {
+	b.raw = append([]byte(nil), b.raw...)
+	return b
+}
+
 // Assign sets the two fields that belong to the leader: base offset and leader epoch. They are not covered by the checksum.
 func (b *Batch) Assign(base int64, epoch int32) {
 	b.BaseOffset, b.LeaderEpoch = base, epoch

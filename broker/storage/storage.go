@@ -43,6 +43,20 @@ type Checkpoint struct {
 	ProducersAt   int64        `json:"producers_at"`   // ... that covers every batch below this offset
 }
 
+// Within gives the checkpoint that is true for a log with these bounds, after a crash that took unflushed batches away (R22): log start ≤ high
+// watermark ≤ end, no epoch that starts behind the end, and no producer state of batches that are gone. An implementation applies it when it opens a log.
+func (c Checkpoint) Within(b Bounds) Checkpoint {
+	c.LogStart = min(max(c.LogStart, b.Start), b.End)
+	c.HighWatermark = min(max(c.HighWatermark, c.LogStart), b.End)
+	for len(c.Epochs) > 0 && c.Epochs[len(c.Epochs)-1].Start > b.End {
+		c.Epochs = c.Epochs[:len(c.Epochs)-1]
+	}
+	if c.ProducersAt > b.End {
+		c.Producers, c.ProducersAt = nil, b.Start
+	}
+	return c
+}
+
 // Bounds are the three offsets of a log: Start ≤ Durable ≤ End.
 type Bounds struct {
 	Start   int64 // first offset kept (≤ Checkpoint.LogStart, since only whole segments go)
@@ -72,13 +86,14 @@ type Log interface {
 	Read(from, to int64, max int) (Records, error)
 	// Headers calls visit for each batch from the one that holds `from` to the end, in order, until visit fails.
 	Headers(from int64, visit func(record.Header) error) error
-	// OffsetAt finds the first batch at or above the log's start whose largest timestamp is ≥ ts (ms); ok is false if there is none.
+	// OffsetAt finds the first batch that ends above the checkpoint's LogStart and whose largest timestamp is ≥ ts (ms); ok is false if there is none.
 	OffsetAt(ts int64) (h record.Header, ok bool, err error)
 	// Truncate removes every batch that ends above `to` (its last offset ≥ to) and saves cp, both or neither, also across a crash (S6). Durable on return.
+	// If `to` lies inside a batch, the log ends below it, and above Bounds().Start or at it; a `to` below that start is ErrOutOfRange (see Reset).
 	Truncate(to int64, cp Checkpoint) error
-	// Trim saves cp, whose LogStart has risen, and removes segments that lie wholly below it. Durable on return.
+	// Trim saves cp, whose LogStart has risen, and removes segments that lie wholly below it. Durable on return. ErrOutOfRange if LogStart is outside of [Start, End].
 	Trim(cp Checkpoint) error
-	// Reset removes everything; the next batch begins at start. cp is saved with it. Durable on return.
+	// Reset removes everything; the next batch begins at start (≥ 0). cp is saved with it. Durable on return.
 	Reset(start int64, cp Checkpoint) error
 	// Save replaces the checkpoint durably.
 	Save(cp Checkpoint) error
