@@ -38,6 +38,7 @@ func (im *Image) Active(id int32) bool {
 
 // TopicByID finds a topic by its id (KIP-516), nil if there is none.
 func (im *Image) TopicByID(id [16]byte) *Topic {
+	//order-free: ids are unique
 	for _, t := range im.Topics {
 		if t.ID == id {
 			return t
@@ -47,6 +48,7 @@ func (im *Image) TopicByID(id [16]byte) *Topic {
 }
 
 func (im *Image) partitions() (n int) {
+	//order-free: a sum
 	for _, t := range im.Topics {
 		n += len(t.Partitions)
 	}

@@ -56,6 +56,7 @@ func (c *Controller) resign() {
 }
 
 func (o *office) cancel(t Token) {
+	//order-free: a token waits once
 	for n, r := range o.waiting {
 		if r.Token == t {
 			delete(o.waiting, n) // at most one
@@ -223,6 +224,7 @@ func (c *Controller) heard(now time.Time, q *kmsg.BrokerHeartbeatRequest) {
 		s.left = c.image.Index // begun under another leader
 	}
 	q.WantFence = true
+	//order-free: a conjunction
 	for id, other := range c.image.Brokers {
 		if id == b.ID || other.Fenced {
 			continue
