@@ -1,0 +1,468 @@
+package linearizability
+
+import (
+	"fmt"
+	"math"
+
+	"ackproof/histories"
+	"ackproof/model"
+)
+
+// none is the record number of an offset whose record is not known.
+const none int32 = -1
+
+// part is one partition's log as the history tells it. Offsets are kept relative to base.
+type part struct {
+	number int32
+	ops    []int32 // its operations, in the order of invocation
+
+	base  int64   // lowest offset that anything is known of
+	at    []int32 // record at base+i
+	marks []mark
+	start int64 // largest start of the log that was ever answered; nothing below is required
+
+	// The final log, as the reads of the drain found it.
+	finalFrom uint64 // reads invoked later belong to the drain
+	end       int64  // where the log ends
+	endOp     int32  // the last operation that says so, −1 if none does
+	complete  bool   // the final log was read from start to end, so what is not in it is gone
+	why       string // why it is not complete
+
+	known []int32 // known[i]: trusted offsets below base+i
+}
+
+// mark is what is known about one offset.
+type mark uint8
+
+const (
+	seenEarly mark = 1 << iota // a read before the drain returned its record
+	seenFinal                  // a read of the drain returned its record
+	passed                     // a read of the drain went past it
+	defective                  // some read returned a value there that nobody may have written
+)
+
+// index of an offset; ok is false outside of what is known.
+func (p *part) index(offset int64) (i int, ok bool) {
+	d := offset - p.base
+	return int(d), d >= 0 && d < int64(len(p.at))
+}
+
+// name is "p3".
+func (p *part) name() string { return fmt.Sprintf("p%d", p.number) }
+
+// extent finds base, start and the number of offsets, and where the drain begins for this partition.
+func (h *history) extent(p *part) error {
+	low, high, known := int64(math.MaxInt64), int64(-1), int64(0)
+	p.finalFrom, p.endOp, p.end = h.drain, none, -1
+	for _, i := range p.ops {
+		o := &h.ops[i]
+		if o.outcome != histories.OK {
+			continue
+		}
+		switch {
+		case o.kind == histories.Append:
+			if h.drain == 0 {
+				p.finalFrom = max(p.finalFrom, o.end)
+			}
+			if o.offset >= 0 {
+				low, high = min(low, o.offset), max(high, o.offset+int64(o.records)-1)
+			}
+			known += int64(o.records)
+		case o.kind.IsRead():
+			for _, r := range h.reply(o) {
+				low, high = min(low, r.Offset), max(high, r.Offset+int64(r.Count)-1)
+				known += int64(r.Count)
+			}
+		case o.kind == histories.StartOffset:
+			p.start = max(p.start, o.offset)
+		}
+	}
+	if high < 0 {
+		return nil
+	}
+	// Arrays are as long as the offsets reach: far more offsets than records is damage, or not a log that this checker is for.
+	if span := high - low + 1; span > 64*known+1<<20 {
+		return fmt.Errorf("%w: partition %d: %d records spread over %d offsets from %d on, expected at most 64 offsets a record",
+			histories.ErrMalformed, p.number, known, span, low)
+	}
+	p.base = low
+	p.at = make([]int32, high-low+1)
+	for i := range p.at {
+		p.at[i] = none
+	}
+	p.marks = make([]mark, len(p.at))
+	return nil
+}
+
+// chunks splits a reply into stretches of records that were written one after the other. record is none for values that nobody wrote; then
+// n is 1 and r says what the value is.
+func (h *history) chunks(o *operation, f func(offset int64, record, n int32, r histories.Run)) {
+	for _, r := range h.reply(o) {
+		for r.Count > 0 {
+			record, n := none, int32(1)
+			if r.Defect == histories.Sound {
+				if rec, follow := h.record(r.Producer, r.Sequence); rec >= 0 {
+					record, n = rec, min(follow, r.Count)
+				}
+			}
+			f(r.Offset, record, n, r)
+			r.Offset += int64(n)
+			r.Sequence += int64(n)
+			r.Count -= n
+		}
+	}
+}
+
+// reach is the position after a reply: one more than its largest offset, or what was asked for if that is more.
+func (h *history) reach(o *operation) int64 {
+	to := o.offset
+	for _, r := range h.reply(o) {
+		to = max(to, r.Offset+int64(r.Count))
+	}
+	return to
+}
+
+// final tells whether an operation belongs to the drain and has an answer.
+func (p *part) final(o *operation) bool { return o.outcome == histories.OK && o.inv > p.finalFrom }
+
+// settle finds the log of a partition: from the reads of the drain first, then from earlier reads, then from acknowledgements; whatever
+// disagrees with it is a finding.
+func (h *history) settle(p *part, t *tally, drained bool, whyNot string) {
+	h.findEnd(p)
+	for _, kind := range [...]histories.Kind{histories.Fetch, histories.CopyRead} {
+		for _, i := range p.ops {
+			if o := &h.ops[i]; o.kind == kind && p.final(o) {
+				h.finalRead(p, t, i)
+			}
+		}
+	}
+	h.judgeComplete(p, drained, whyNot)
+	for i, r := range p.at {
+		if r != none && t.position[r] < 0 {
+			t.position[r] = int32(i)
+		}
+	}
+	h.compareCopies(p, t)
+	for _, i := range p.ops {
+		if o := &h.ops[i]; o.kind.IsRead() && o.outcome == histories.OK && !p.final(o) {
+			h.earlyRead(p, t, i)
+		}
+	}
+	for _, m := range p.marks {
+		if m&seenEarly != 0 {
+			t.readEarly++
+		}
+	}
+	for _, i := range p.ops {
+		if o := &h.ops[i]; o.kind == histories.Append {
+			switch {
+			case o.outcome == histories.OK:
+				h.acknowledged(p, t, i)
+			case o.indeterminate():
+				t.records.Indeterminate += int64(o.records)
+			}
+		}
+	}
+	p.known = make([]int32, len(p.at)+1)
+	for i, r := range p.at {
+		p.known[i+1] = p.known[i]
+		if r == none {
+			continue
+		}
+		if p.trust(i, t.contract) {
+			p.known[i+1]++
+		}
+		if t.position[r] < 0 {
+			t.position[r] = int32(i)
+		} else if int(t.position[r]) != i {
+			t.add(finding{claim: model.NoDuplicate, anomaly: model.Duplicate, part: p, offset: p.base + int64(i), record: r, other: none, a: none, b: none})
+		}
+	}
+}
+
+// findEnd finds where the drain saw the log end: at the largest end or position that any of its operations knew.
+func (h *history) findEnd(p *part) {
+	for _, i := range p.ops {
+		o := &h.ops[i]
+		if !p.final(o) || o.kind == histories.Append || o.kind == histories.StartOffset {
+			continue
+		}
+		end, proves := o.offset, true
+		if o.kind.IsRead() {
+			end, proves = h.reach(o), o.runs == 0
+		}
+		if end > p.end {
+			p.end, p.endOp = end, none
+		}
+		if end == p.end && proves {
+			p.endOp = i
+		}
+	}
+}
+
+// finalRead takes one reply of the drain for what the log holds.
+func (h *history) finalRead(p *part, t *tally, op int32) {
+	o := &h.ops[op]
+	if o.runs > 0 {
+		to := min(h.reach(o)-p.base, int64(len(p.at)))
+		for i := max(o.offset-p.base, 0); i < to; i++ {
+			p.marks[i] |= passed
+		}
+	}
+	h.chunks(o, func(offset int64, record, n int32, r histories.Run) {
+		t.records.Read += int64(n)
+		for ; n > 0; n, offset, record = n-1, offset+1, record+1 {
+			i := offset - p.base
+			if record == none || !h.genuine(p, t, op, offset, record) {
+				if record == none {
+					h.notWritten(p, t, op, offset, r)
+				}
+				p.marks[i] |= defective
+				return
+			}
+			switch known := p.at[i]; {
+			case known == none:
+				p.at[i] = record
+			case known == record:
+				t.compared++
+			default:
+				f := finding{part: p, offset: offset, record: known, other: record, a: none, b: op, seen: true,
+					claim: model.OffsetAgreement, anomaly: model.InconsistentOffset}
+				if o.kind == histories.CopyRead {
+					f.anomaly = model.ReplicaDivergence
+				}
+				t.add(f)
+			}
+			p.marks[i] |= seenFinal
+		}
+	})
+}
+
+// judgeComplete decides whether the final log is known from start to end.
+func (h *history) judgeComplete(p *part, drained bool, whyNot string) {
+	p.complete = false
+	switch {
+	case !drained:
+		p.why = whyNot
+		if p.why == "" {
+			p.why = "the drain was not completed"
+		}
+		return
+	case p.endOp == none:
+		p.why = fmt.Sprintf("no read of the drain reached the end of %s", p.name())
+		return
+	case p.end > p.base+int64(len(p.at)) && len(p.at) > 0, p.end > p.start && len(p.at) == 0:
+		p.why = fmt.Sprintf("%s ends at %d, but nothing was read there", p.name(), p.end)
+		return
+	}
+	covered := p.start // a prefix [start, covered) of the log was passed
+	if len(p.at) > 0 && p.start < p.base && p.end > p.start {
+		for _, i := range p.ops {
+			if o := &h.ops[i]; p.final(o) && o.kind.IsRead() && o.offset <= p.start && h.reach(o) >= min(p.base, p.end) && (o.runs > 0) {
+				covered = p.base
+				break
+			}
+		}
+	}
+	if covered >= p.base {
+		for covered < p.end {
+			if i, ok := p.index(covered); !ok || p.marks[i]&passed == 0 {
+				break
+			}
+			covered++
+		}
+	}
+	if covered < p.end {
+		p.why = fmt.Sprintf("%s was not read from offset %d to its end %d", p.name(), covered, p.end)
+		return
+	}
+	ends := make(map[int32]int64)
+	for _, i := range p.ops {
+		if o := &h.ops[i]; p.final(o) && o.kind == histories.CopyEnd {
+			ends[o.node] = o.offset
+		}
+	}
+	for _, end := range ends {
+		if end != p.end {
+			p.why = fmt.Sprintf("the copies of %s do not agree on its end: one ends at %d, another at %d", p.name(), min(end, p.end), max(end, p.end))
+			return
+		}
+	}
+	p.complete = true
+}
+
+// compareCopies finds records that the drain found, but not on a copy whose read went past them.
+func (h *history) compareCopies(p *part, t *tally) {
+	for _, i := range p.ops {
+		o := &h.ops[i]
+		if o.kind != histories.CopyRead || !p.final(o) || o.runs == 0 {
+			continue
+		}
+		h.gaps(o, o.offset, func(from, to int64) {
+			for k := max(from, p.base, p.start); k < to; k++ {
+				if at, ok := p.index(k); ok && p.at[at] != none {
+					t.add(finding{claim: model.OffsetAgreement, anomaly: model.ReplicaDivergence, part: p, offset: k, record: p.at[at], other: none, a: none, b: i, seen: true})
+				}
+			}
+		})
+	}
+}
+
+// gaps gives the stretches [from, to) that a reply went past without a record, from position on.
+func (h *history) gaps(o *operation, position int64, f func(from, to int64)) {
+	for _, r := range h.reply(o) {
+		if r.Offset > position {
+			f(position, r.Offset)
+		}
+		position = max(position, r.Offset+int64(r.Count))
+	}
+}
+
+// genuine tells whether a written record may be read at all by this operation; if not, that is a finding.
+func (h *history) genuine(p *part, t *tally, op int32, offset int64, record int32) bool {
+	w := &h.ops[h.writer[record]]
+	f := finding{claim: model.NoPhantom, part: p, offset: offset, record: record, other: none, a: h.writer[record], b: op, seen: true}
+	switch o := &h.ops[op]; {
+	case w.partition != p.number:
+		f.anomaly = model.ForeignRecord
+	case w.outcome == histories.Fail:
+		f.anomaly = model.Phantom
+	case w.inv > o.end:
+		f.anomaly = model.FutureRead
+		t.add(f)
+		return true // it is the record of that offset all the same
+	default:
+		return true
+	}
+	t.add(f)
+	return false
+}
+
+// notWritten is the finding about a value that no operation wrote.
+func (h *history) notWritten(p *part, t *tally, op int32, offset int64, r histories.Run) {
+	f := finding{claim: model.NoPhantom, anomaly: model.Phantom, part: p, offset: offset, record: none, other: none, a: none, b: op, seen: true}
+	switch r.Defect {
+	case histories.Corrupt:
+		f.anomaly = model.CorruptValue
+	case histories.Foreign:
+		f.anomaly = model.ForeignRecord
+	}
+	t.add(f)
+}
+
+// earlyRead compares a read before the drain with the log; what it returned must stay.
+func (h *history) earlyRead(p *part, t *tally, op int32) {
+	o := &h.ops[op]
+	h.chunks(o, func(offset int64, record, n int32, r histories.Run) {
+		t.records.Read += int64(n)
+		for ; n > 0; n, offset, record = n-1, offset+1, record+1 {
+			i := offset - p.base
+			if record == none {
+				h.notWritten(p, t, op, offset, r)
+				p.marks[i] |= defective
+				return
+			}
+			if !h.genuine(p, t, op, offset, record) {
+				p.marks[i] |= defective
+				continue
+			}
+			known := p.at[i]
+			if known == record {
+				t.compared++
+				p.marks[i] |= seenEarly
+				continue
+			}
+			final := t.position[record] // where the final log has the record
+			conflict := finding{claim: model.OffsetAgreement, anomaly: model.InconsistentOffset, part: p, offset: offset, record: record, other: known, a: op, b: none, seen: true}
+			gone := p.marks[i]&passed != 0 || p.complete && offset >= p.end && o.end < h.ops[p.endOp].inv
+			switch {
+			case known == none && !gone && !(p.complete && offset >= p.end):
+				p.at[i] = record
+			case known != none, final >= 0:
+				t.add(conflict)
+			}
+			p.marks[i] |= seenEarly
+			switch {
+			case offset < p.start || final >= 0:
+			case gone:
+				t.add(finding{claim: model.NoDirtyRead, anomaly: model.DirtyRead, part: p, offset: offset, record: record, other: known, a: op, b: none, seen: true})
+			default:
+				t.openReads++
+				t.unread[p]++
+			}
+		}
+	})
+}
+
+// acknowledged compares an acknowledged append with the log.
+func (h *history) acknowledged(p *part, t *tally, op int32) {
+	o := &h.ops[op]
+	t.records.Acked += int64(o.records)
+	for j := range o.records {
+		record := o.first + j
+		final := t.position[record]
+		if o.offset < 0 {
+			switch {
+			case final >= 0:
+				t.readBack++
+			case p.start > 0:
+				t.trimmed++
+			case p.complete && o.end < p.finalFrom:
+				t.add(finding{claim: model.NoLoss, anomaly: model.LostAcked, part: p, offset: -1, record: record, other: none, a: op, b: none})
+			default:
+				t.openAcks++
+				t.unread[p]++
+			}
+			continue
+		}
+		offset := o.offset + int64(j)
+		i := offset - p.base
+		known := p.at[i]
+		if known == record {
+			switch {
+			case p.marks[i]&seenFinal != 0:
+				t.readBack++
+			case offset < p.start:
+				t.trimmed++
+			default:
+				t.openAcks++
+				t.unread[p]++
+			}
+			continue
+		}
+		gone := p.marks[i]&passed != 0 || p.complete && offset >= p.end && o.end < h.ops[p.endOp].inv
+		if known != none || final >= 0 {
+			t.add(finding{claim: model.OffsetAgreement, anomaly: model.InconsistentOffset, part: p, offset: offset, record: record, other: known, a: op, b: none})
+		}
+		switch {
+		case final >= 0:
+			t.readBack++
+		case gone && offset >= p.start:
+			t.add(finding{claim: model.NoLoss, anomaly: model.LostAcked, part: p, offset: offset, record: record, other: known, a: op, b: none})
+		case offset < p.start:
+			t.trimmed++
+		default:
+			t.openAcks++
+			t.unread[p]++
+		}
+		if known == none && final < 0 && !gone {
+			p.at[i] = record
+		}
+	}
+}
+
+// trust tells whether what is known of an offset is known of the one log that lasts: under a contract that lets a leader take acknowledged
+// records with it, an acknowledgement alone says nothing, and under unclean election only the final log does.
+func (p *part) trust(i int, c model.Contract) bool {
+	switch {
+	case p.at[i] == none:
+		return false
+	case p.marks[i]&seenFinal != 0:
+		return true
+	case c.Unclean:
+		return false
+	case p.marks[i]&seenEarly != 0:
+		return true
+	}
+	return c.Acks == -1
+}
