@@ -91,7 +91,7 @@ func (r *run) plan(context.Context) error {
 	topic := fmt.Sprintf("ackproof-%016x", r.id)
 	r.mesh = nemesis.NewMesh()
 	r.system, err = r.Open(systems.Options{
-		Dir: r.dir.file(nodesDir), Nodes: o.Nodes, Topic: topic, Partitions: o.Partitions, Replication: o.Replication, MinISR: o.MinISR, Acks: o.Acks,
+		Dir: r.dir.path, Nodes: o.Nodes, Topic: topic, Partitions: o.Partitions, Replication: o.Replication, MinISR: o.MinISR, Acks: o.Acks,
 		Idempotent: o.Idempotent, Unclean: o.Unclean, FlushEach: o.FlushEach, Plant: o.Plant, Network: r.mesh,
 	})
 	if err != nil {

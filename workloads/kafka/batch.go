@@ -57,9 +57,12 @@ func (b Batch) encode(ms int64) []byte {
 		Records:              records,
 	}
 	raw := rb.AppendTo(nil)
-	binary.BigEndian.PutUint32(raw[17:], crc32.Checksum(raw[21:], castagnoli))
+	binary.BigEndian.PutUint32(raw[17:], checksum(raw))
 	return raw
 }
+
+// checksum is that of the batch's bytes behind the field that holds it.
+func checksum(batch []byte) uint32 { return crc32.Checksum(batch[21:], castagnoli) }
 
 // Record is one record as a reader saw it.
 type Record struct {
@@ -110,7 +113,7 @@ func Records(raw []byte, from int64, visit func(Record)) error {
 // decodeBatch checks one whole batch and splits it into its records.
 func decodeBatch(batch []byte, base int64) ([]Record, error) {
 	be := binary.BigEndian
-	if sum := crc32.Checksum(batch[21:], castagnoli); sum != be.Uint32(batch[17:]) {
+	if checksum(batch) != be.Uint32(batch[17:]) {
 		return nil, fmt.Errorf("%w: checksum", errBatch)
 	}
 	if codec := be.Uint16(batch[21:]) & 7; codec != 0 {
