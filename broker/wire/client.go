@@ -51,7 +51,7 @@ func (c *Client) DoInto(ctx context.Context, q kmsg.Request, buf []byte) (kmsg.R
 	if cap(frame) > cap(buf) {
 		buf = frame[:0]
 	}
-	resp, err := parseResponse(frame, c.correlation, q)
+	resp, err := ParseResponse(frame, c.correlation, q)
 	return resp, buf, err
 }
 
@@ -85,8 +85,8 @@ func (c *Client) wrap(ctx context.Context, what string, q kmsg.Request, err erro
 	return fmt.Errorf("%s api key %d, %s: %w", what, q.Key(), c.conn.RemoteAddr(), err)
 }
 
-// parseResponse reads the answer to q from a frame without length prefix.
-func parseResponse(frame []byte, correlation int32, q kmsg.Request) (kmsg.Response, error) {
+// ParseResponse reads the answer to q from a frame without length prefix. Errors name what does not fit.
+func ParseResponse(frame []byte, correlation int32, q kmsg.Request) (kmsg.Response, error) {
 	resp := q.ResponseKind()
 	r := kbin.Reader{Src: frame}
 	if got := r.Int32(); r.Ok() && got != correlation {

@@ -1,0 +1,268 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"ackproof/broker/core/controller"
+	"ackproof/broker/core/partition"
+	"ackproof/broker/record"
+	"ackproof/broker/storage"
+)
+
+// applier brings this broker's replicas in line with the metadata. It works on the newest image only: what lies between two images needs no work of its own,
+// since a replica takes the newest state whatever it had before (R26).
+type applier struct {
+	n     *Node
+	found map[string]*folder // folders of the last run that no image has claimed yet
+	first bool               // the first image of this run has been applied
+	last  *view
+}
+
+// run applies images until ctx ends. Images of before this run's registration are not applied: what they say about this broker was said to the process before it (R19), and a folder
+// may belong to a topic that they do not know yet (R24).
+func (a *applier) run(ctx context.Context) error {
+	for {
+		fresh := a.n.imageNews.wait()
+		image := a.n.image.Load()
+		if a.first || a.n.ownImage(image) {
+			if a.last == nil || a.last.Image != image {
+				if err := a.apply(newView(image)); err != nil {
+					return err
+				}
+			}
+		}
+		select {
+		case <-fresh:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// ownImage tells whether the image has this process's registration.
+func (n *Node) ownImage(image *controller.Image) bool {
+	mine := n.incarnation.Load()
+	if image == nil || mine == nil {
+		return false
+	}
+	b := image.Brokers[n.cfg.NodeID]
+	return b != nil && b.Incarnation == *mine
+}
+
+func (a *applier) apply(v *view) error {
+	n := a.n
+	sameBrokers := a.last != nil && sameBrokers(a.last.Image, v.Image)
+	for _, name := range v.names() {
+		t := v.Topics[name]
+		if sameBrokers && a.last.Topics[name] == t && a.last.sameDefaults(v) {
+			continue
+		}
+		for i, p := range t.Partitions {
+			if !slices.Contains(p.Replicas, n.cfg.NodeID) {
+				continue
+			}
+			if err := a.assign(v, t, int32(i), p); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range n.replicas.list() {
+		if t := v.byID[r.key.topic]; t == nil || int(r.key.partition) >= len(t.Partitions) || !slices.Contains(t.Partitions[r.key.partition].Replicas, n.cfg.NodeID) {
+			if err := a.remove(r); err != nil {
+				return err
+			}
+		}
+	}
+	if !a.first {
+		if err := a.dropUnclaimed(); err != nil {
+			return err
+		}
+		a.first = true
+	}
+	a.last = v
+	n.view.Store(v)
+	if b := v.Brokers[n.cfg.NodeID]; b != nil && n.ownImage(v.Image) {
+		n.appliedEpoch.Store(b.Epoch)
+	}
+	n.viewNews.broadcast()
+	return nil
+}
+
+// sameDefaults tells whether the cluster-wide defaults are the same: a topic's effective configuration depends on them.
+func (v *view) sameDefaults(w *view) bool {
+	if len(v.Defaults) != len(w.Defaults) {
+		return false
+	}
+	for k, x := range v.Defaults {
+		if y, ok := w.Defaults[k]; !ok || x != y {
+			return false
+		}
+	}
+	return true
+}
+
+// sameBrokers tells whether two images agree on every broker's registration.
+func sameBrokers(a, b *controller.Image) bool {
+	if len(a.Brokers) != len(b.Brokers) {
+		return false
+	}
+	for id, x := range a.Brokers {
+		if y := b.Brokers[id]; y == nil || *x != *y {
+			return false
+		}
+	}
+	return true
+}
+
+// assign gives a replica its newest state, and makes the replica if there is none.
+func (a *applier) assign(v *view, t *controller.Topic, index int32, p *controller.Partition) error {
+	n := a.n
+	key := partitionKey{t.ID, index}
+	r := n.replicas.get(key)
+	if r == nil {
+		var err error
+		if r, err = a.open(t, key, p); err != nil {
+			return fmt.Errorf("open the log of %s: %w", partitionFolder(t.Name, index), err)
+		}
+		n.replicas.put(r)
+	}
+	r.give(v, t, p)
+	return nil
+}
+
+// give tells the replica what the image says. A copy that is being rebuilt follows, but is not told that it leads: it would bring its emptiness as the truth (R17, S2).
+func (r *replica) give(v *view, t *controller.Topic, p *controller.Partition) {
+	self := r.hooks.self
+	if r.rebuilding.Load() {
+		switch {
+		case p.Leader == self && v.Config(t, "unclean.leader.election.enable") != "true":
+			r.hooks.note("this copy was lost and is not complete again, but it was elected; the partition stays offline", r)
+			return
+		case p.Leader != self && slices.Contains(p.ISR, self):
+			r.hooks.rebuilt(r)
+		}
+	}
+	r.step(partition.Assign{State: stateOf(v, t, p)})
+}
+
+// stateOf is the partition's state as its replica wants it.
+func stateOf(v *view, t *controller.Topic, p *controller.Partition) partition.State {
+	s := partition.State{
+		Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, PartitionEpoch: p.PartitionEpoch,
+		Replicas: slices.Clone(p.Replicas), ISR: slices.Clone(p.ISR),
+		BrokerEpochs: map[int32]int64{}, MinISR: v.MinISR(t), MaxBytes: 1048588,
+	}
+	for _, id := range p.Replicas {
+		if v.Active(id) {
+			s.BrokerEpochs[id] = v.Brokers[id].Epoch
+		}
+	}
+	if max, err := strconv.ParseInt(v.Config(t, "max.message.bytes"), 10, 32); err == nil {
+		s.MaxBytes = int32(max)
+	}
+	return s
+}
+
+// open makes the replica of a partition, on the log that was found at start or on a new one.
+func (a *applier) open(t *controller.Topic, key partitionKey, p *controller.Partition) (*replica, error) {
+	n := a.n
+	name := partitionFolder(t.Name, key.partition)
+	f := a.found[name]
+	delete(a.found, name)
+	var log storage.Log
+	switch {
+	case f != nil && f.topic != t.ID:
+		// R24: the folder is of an earlier topic of this name, which is gone.
+		if err := a.drop(f); err != nil {
+			return nil, err
+		}
+	case f != nil && f.err != nil:
+		// R23: this broker registered as one that was not shut down cleanly, because of this folder, so it is in no ISR and no ELR of the partition.
+		n.log.Error("log is damaged; the copy is rebuilt from the others", "partition", name, "error", f.err)
+		if err := n.store.discard(name, "damaged"); err != nil {
+			return nil, err
+		}
+		return a.openNew(t, key, name, true)
+	case f != nil:
+		log = f.log
+	}
+	if log != nil {
+		return n.newReplica(t, key, name, log)
+	}
+	// No folder, though the partition counted on this copy before this broker was started: the disk was lost.
+	lost := !a.first && p.LeaderEpoch > 0 && (p.Leader == n.cfg.NodeID || p.LastKnownLeader == n.cfg.NodeID || slices.Contains(p.ELR, n.cfg.NodeID))
+	return a.openNew(t, key, name, lost)
+}
+
+func (a *applier) openNew(t *controller.Topic, key partitionKey, name string, rebuilding bool) (*replica, error) {
+	log, err := a.n.store.create(name, t.ID, rebuilding)
+	if err != nil {
+		return nil, err
+	}
+	return a.n.newReplica(t, key, name, log)
+}
+
+// newReplica makes a replica on an open log.
+func (n *Node) newReplica(t *controller.Topic, key partitionKey, name string, log storage.Log) (*replica, error) {
+	core, err := n.newCore(t, log)
+	if err != nil {
+		return nil, errors.Join(err, log.Close(false))
+	}
+	r := newReplica(key, t.Name, core, log, n.hooks())
+	r.rebuilding.Store(n.store.rebuilding(name))
+	return r, nil
+}
+
+func (n *Node) newCore(t *controller.Topic, log storage.Log) (*partition.Replica, error) {
+	cp, bounds := log.Checkpoint(), log.Bounds()
+	var headers []record.Header
+	err := log.Headers(partition.ReplayFrom(cp, bounds), func(h record.Header) error {
+		headers = append(headers, h)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return partition.New(partition.Config{
+		Self: n.cfg.NodeID, LagTime: n.cfg.LagTime, FlushEach: n.cfg.FlushEach || t.Configs["flush.messages"] == "1",
+		ProducerExpiry: n.cfg.ProducerExpiry, CheckpointEach: n.cfg.CheckpointEach,
+	}, cp, bounds, headers)
+}
+
+// remove ends a replica whose partition is gone, and deletes its log.
+func (a *applier) remove(r *replica) error {
+	a.n.replicas.remove(r.key)
+	// Whoever waits is answered NOT_LEADER_OR_FOLLOWER, by an epoch in which nobody leads.
+	s := r.status()
+	r.step(partition.Assign{State: partition.State{Leader: -1, LeaderEpoch: s.LeaderEpoch + 1, PartitionEpoch: s.PartitionEpoch + 1}})
+	if err := r.close(false); err != nil {
+		a.n.log.Warn("closing the log of a deleted partition failed", "partition", r.String(), "error", err)
+	}
+	a.n.log.Info("partition deleted", "partition", r.String())
+	return a.n.store.discard(partitionFolder(r.topic, r.key.partition), "deleted")
+}
+
+// dropUnclaimed deletes the folders of topics that are gone. It happens once, when the image is known to be newer than everything that this broker stored.
+func (a *applier) dropUnclaimed() error {
+	for _, f := range a.found {
+		if err := a.drop(f); err != nil {
+			return err
+		}
+	}
+	a.found = nil
+	return nil
+}
+
+func (a *applier) drop(f *folder) error {
+	if f.log != nil {
+		if err := f.log.Close(false); err != nil {
+			a.n.log.Warn("closing the log of a deleted partition failed", "partition", f.name, "error", err)
+		}
+	}
+	a.n.log.Info("folder of a deleted topic removed", "partition", f.name)
+	return a.n.store.discard(f.name, "deleted")
+}

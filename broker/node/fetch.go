@@ -1,0 +1,242 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ackproof/broker/core/partition"
+	"ackproof/broker/storage"
+	"ackproof/broker/wire"
+)
+
+// fetch is a Fetch request under way. All partitions are asked at once; if there is too little, it registers with every partition, waits for a wake-up or its time, and
+// reads all again.
+type fetch struct {
+	node     *Node
+	view     *view
+	resp     *wire.FetchResponse
+	slots    []fetchSlot
+	minBytes int
+	maxBytes int
+	deadline time.Time
+	woken    chan struct{} // holds one wake-up
+	waits    bool          // registered
+}
+
+// fetchSlot is one partition of a fetch; it is the token of its inputs.
+type fetchSlot struct {
+	fetch    *fetch
+	replica  *replica // nil: answered already
+	ask      partition.Fetch
+	maxBytes int
+	into     *wire.FetchPartition
+	reply    partition.FetchReply // of the last step, written by the goroutine that made it
+}
+
+// wake is called by whoever makes the step that gives the fetch something to read.
+func (f *fetch) wake() {
+	select {
+	case f.woken <- struct{}{}:
+	default:
+	}
+}
+
+// handleFetch asks every partition, in the reader's goroutine: a follower's fetch is also its report of what it holds (R1), and takes effect in order.
+func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
+	f := &fetch{node: n, view: n.view.Load(), woken: make(chan struct{}, 1), minBytes: int(q.MinBytes), maxBytes: int(q.MaxBytes)}
+	f.resp = &wire.FetchResponse{Version: q.Version, Topics: make([]wire.FetchTopic, len(q.Topics))}
+	if q.Version >= 7 && q.SessionEpoch > 0 {
+		// We never gave a session id, so this can only be another broker's.
+		f.resp.ErrorCode, f.resp.Topics = kerr.FetchSessionIDNotFound.Code, nil
+		return wire.Ready(f.resp)
+	}
+	replica, replicaEpoch := q.ReplicaID, int64(-1)
+	if q.Version >= 15 {
+		replica, replicaEpoch = q.ReplicaState.ID, q.ReplicaState.Epoch
+	}
+	if replica < 0 {
+		replica = -1
+		f.maxBytes = min(f.maxBytes, int(n.cfg.ConsumerMaxBytes))
+	}
+	count := 0
+	for i := range q.Topics {
+		count += len(q.Topics[i].Partitions)
+	}
+	f.slots = make([]fetchSlot, 0, count)
+	for i := range q.Topics {
+		in, out := &q.Topics[i], &f.resp.Topics[i]
+		out.Name, out.ID = in.Topic, in.TopicID
+		out.Partitions = make([]wire.FetchPartition, len(in.Partitions))
+		for j := range in.Partitions {
+			p, into := &in.Partitions[j], &out.Partitions[j]
+			*into = wire.FetchPartition{Partition: p.Partition, HighWatermark: -1, LogStart: -1, Leader: -1, LeaderEpoch: -1}
+			r, hint, code := n.find(f.view, topicRef{in.Topic, in.TopicID, q.Version >= 13}, p.Partition)
+			if code != nil {
+				into.ErrorCode, into.Leader, into.LeaderEpoch = code.Code, hint.leader, hint.epoch
+				f.minBytes = 0 // an error is a reason to answer
+				continue
+			}
+			f.slots = append(f.slots, fetchSlot{
+				fetch: f, replica: r, into: into, maxBytes: int(max(p.PartitionMaxBytes, 0)),
+				ask: partition.Fetch{
+					Replica: replica, ReplicaEpoch: replicaEpoch, LeaderEpoch: epochOr(q.Version >= 9, p.CurrentLeaderEpoch),
+					LastFetchedEpoch: epochOr(q.Version >= 12, p.LastFetchedEpoch), Offset: p.FetchOffset, LogStart: p.LogStartOffset,
+					KnownHW: knownHW(p.HighWatermark), LeaderOnly: q.Version < 11,
+				},
+			})
+		}
+	}
+	f.minBytes = min(f.minBytes, f.maxBytes)
+	wait := time.Duration(max(q.MaxWaitMillis, 0)) * time.Millisecond
+	f.deadline = time.Now().Add(wait)
+	f.waits = !f.try(wait == 0)
+	return f
+}
+
+// epochOr gives the field if the version has it, −1 otherwise.
+func epochOr(has bool, epoch int32) int32 {
+	if !has {
+		return -1
+	}
+	return epoch
+}
+
+// knownHW: kmsg's default, the largest number, stands for a follower that does not say.
+func knownHW(hw int64) int64 {
+	if hw == 1<<63-1 {
+		return -1
+	}
+	return hw
+}
+
+// Wait implements wire.Pending.
+func (f *fetch) Wait(ctx context.Context) (any, error) {
+	if f.waits {
+		if err := f.await(ctx); err != nil {
+			return nil, err
+		}
+	}
+	hints := hints{view: f.view}
+	for i := range f.resp.Topics {
+		for j := range f.resp.Topics[i].Partitions {
+			hints.add(f.resp.Topics[i].Partitions[j].Leader)
+		}
+	}
+	for _, b := range hints.brokers() {
+		f.resp.Brokers = append(f.resp.Brokers, kmsg.FetchResponseBroker{NodeID: b.ID, Host: b.Host, Port: b.Port, Rack: rack(b)})
+	}
+	return f.resp, nil
+}
+
+// await blocks until there is enough to answer or the time is over.
+func (f *fetch) await(ctx context.Context) error {
+	timer := time.NewTimer(time.Until(f.deadline))
+	defer timer.Stop()
+	for {
+		select {
+		case <-f.woken:
+			f.cancel()
+			if f.try(false) {
+				return nil
+			}
+		case <-timer.C:
+			f.cancel()
+			f.try(true)
+			return nil
+		case <-ctx.Done():
+			f.cancel()
+			return ctx.Err()
+		}
+	}
+}
+
+// try asks every partition and reads. It tells whether there is enough to answer: min bytes, an error, a diverging epoch, news for a follower. If not, nothing is read and the fetch
+// is registered with every partition. With last set, the answer is what there is.
+func (f *fetch) try(last bool) bool {
+	left, got, enough := f.maxBytes, 0, f.minBytes <= 0 || last
+	for i := range f.slots {
+		s := &f.slots[i]
+		ask := s.ask
+		ask.Token = s
+		// A follower registers in the same step, since its replica knows what is news to it. A consumer may want more than one batch, so it registers later.
+		ask.Wait = !last && ask.Replica >= 0
+		s.replica.step(ask)
+		n, stop := s.take(left)
+		left, got = left-n, got+n
+		enough = enough || stop || (ask.Wait && !s.reply.Registered)
+	}
+	if enough || got >= f.minBytes {
+		f.cancel()
+		return true
+	}
+	for i := range f.slots {
+		f.slots[i].into.Records.Release()
+		f.slots[i].into.Records = storage.Records{}
+	}
+	f.register()
+	return false
+}
+
+// take turns the replica's reply into the answer and reads up to left bytes. stop tells that the answer must not wait.
+func (s *fetchSlot) take(left int) (n int, stop bool) {
+	reply, into := &s.reply, s.into
+	into.ErrorCode, into.HighWatermark, into.LogStart = reply.Code, reply.HighWatermark, reply.LogStart
+	into.Diverging, into.Leader, into.LeaderEpoch = reply.Diverging, reply.Leader, reply.LeaderEpoch
+	if reply.Code != 0 || reply.Diverging != nil {
+		return 0, true
+	}
+	// KIP-74: the first partition with data gives at least one batch, whatever the limits say; the others only within what is left.
+	if reply.UpTo > reply.Offset && (left > 0 || left == s.fetch.maxBytes) {
+		records, err := s.replica.read(reply.Offset, reply.UpTo, max(0, min(left, s.maxBytes)))
+		switch {
+		case errors.Is(err, storage.ErrOutOfRange):
+			into.ErrorCode = kerr.OffsetOutOfRange.Code // DeleteRecords came between
+			return 0, true
+		case err != nil:
+			into.ErrorCode = kerr.KafkaStorageError.Code
+			s.fetch.node.log.Error("read failed", "partition", s.replica.String(), "offset", reply.Offset, "error", err)
+			return 0, true
+		case records.Len() > left && left < s.fetch.maxBytes:
+			records.Release() // a single batch that is too large for the rest: the next fetch begins elsewhere
+		default:
+			into.Records = records
+			return records.Len(), false
+		}
+	}
+	return 0, false
+}
+
+// register asks every partition to wake the fetch, from the end of what may be read now. A partition that has something by now is not registered: that is a
+// wake-up at once (R6).
+func (f *fetch) register() {
+	for i := range f.slots {
+		s := &f.slots[i]
+		if s.reply.Registered {
+			continue
+		}
+		ask := s.ask
+		ask.Token, ask.Wait = s, true
+		if s.reply.UpTo > ask.Offset {
+			ask.Offset, ask.LastFetchedEpoch = s.reply.UpTo, -1 // there is something, but less than min bytes: wait for more
+		}
+		s.replica.step(ask)
+		if !s.reply.Registered {
+			f.wake()
+			return
+		}
+	}
+}
+
+// cancel forgets all registrations.
+func (f *fetch) cancel() {
+	for i := range f.slots {
+		if s := &f.slots[i]; s.reply.Registered {
+			s.replica.step(partition.CancelFetch{Token: s})
+			s.reply.Registered = false
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ackproof/broker/core/partition"
+	"ackproof/broker/record"
+	"ackproof/broker/wire"
+)
+
+// produce is a Produce request under way: every partition is stepped at once, in the order of the request, and the answer is complete when the last one has replied.
+type produce struct {
+	node *Node
+	view *view
+	resp *kmsg.ProduceResponse
+	acks int16
+	left atomic.Int32 // replies that are missing, and one until all partitions have been stepped
+	done chan struct{}
+}
+
+// produceSlot is the place of one partition in the answer; it is the token of its Produce.
+type produceSlot struct {
+	p    *produce
+	into *kmsg.ProduceResponseTopicPartition
+}
+
+// handleProduce appends. The frame of the request is never used again, so the batches go to the log without a copy.
+func (n *Node) handleProduce(q *kmsg.ProduceRequest) wire.Pending {
+	p := &produce{node: n, view: n.view.Load(), resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, done: make(chan struct{})}
+	p.left.Store(1)
+	deadline := time.Now().Add(time.Duration(max(q.TimeoutMillis, 0)) * time.Millisecond)
+	p.resp.Topics = make([]kmsg.ProduceResponseTopic, len(q.Topics))
+	for i := range q.Topics {
+		in, out := &q.Topics[i], &p.resp.Topics[i]
+		*out = kmsg.NewProduceResponseTopic()
+		out.Topic, out.TopicID = in.Topic, in.TopicID
+		out.Partitions = make([]kmsg.ProduceResponseTopicPartition, len(in.Partitions))
+		for j := range in.Partitions {
+			slot := &produceSlot{p, &out.Partitions[j]}
+			*slot.into = kmsg.NewProduceResponseTopicPartition()
+			slot.into.Partition = in.Partitions[j].Partition
+			slot.into.BaseOffset, slot.into.LogStartOffset = -1, -1
+			p.left.Add(1)
+			n.producePartition(q, in, in.Partitions[j].Records, slot, deadline)
+		}
+	}
+	p.finish()
+	return p
+}
+
+func (n *Node) producePartition(q *kmsg.ProduceRequest, topic *kmsg.ProduceRequestTopic, raw []byte, slot *produceSlot, deadline time.Time) {
+	if q.TransactionID != nil {
+		slot.fail(kerr.TransactionalIDAuthorizationFailed, "transactions are not served")
+		return
+	}
+	if q.Acks < -1 || q.Acks > 1 {
+		slot.fail(kerr.InvalidRequiredAcks, fmt.Sprintf("acks = %d, expected -1, 0 or 1", q.Acks))
+		return
+	}
+	r, hint, code := n.find(slot.p.view, topicRef{topic.Topic, topic.TopicID, q.Version >= 13}, slot.into.Partition)
+	if code != nil {
+		slot.into.CurrentLeader.LeaderID, slot.into.CurrentLeader.LeaderEpoch = hint.leader, hint.epoch
+		slot.fail(code, "")
+		return
+	}
+	// Kafka: exactly one batch per partition since v3. S8: the checksum is checked here, once for all that follows on this broker.
+	batch, rest, err := record.Parse(raw)
+	switch {
+	case errors.Is(err, record.ErrMagic):
+		slot.fail(kerr.UnsupportedForMessageFormat, err.Error())
+	case err != nil:
+		slot.fail(kerr.CorruptMessage, err.Error())
+	case len(rest) > 0:
+		slot.fail(kerr.InvalidRecord, fmt.Sprintf("%d bytes behind the batch, expected one batch per partition", len(rest)))
+	default:
+		r.step(partition.Produce{Token: slot, Batch: batch, Acks: q.Acks, Deadline: deadline})
+	}
+}
+
+// fail answers the partition without asking its replica.
+func (s *produceSlot) fail(code *kerr.Error, message string) {
+	s.into.ErrorCode = code.Code
+	if message != "" {
+		s.into.ErrorMessage = &message
+	}
+	s.p.finish()
+}
+
+// reply takes the replica's answer.
+func (s *produceSlot) reply(e partition.ProduceReply) {
+	s.into.ErrorCode, s.into.BaseOffset, s.into.LogStartOffset = e.Code, e.BaseOffset, e.LogStart
+	s.into.CurrentLeader.LeaderID, s.into.CurrentLeader.LeaderEpoch = e.Leader, e.LeaderEpoch
+	s.p.finish()
+}
+
+// finish counts a reply down.
+func (p *produce) finish() {
+	if p.left.Add(-1) == 0 {
+		close(p.done)
+	}
+}
+
+// errAcks0 closes the connection of a producer that does not listen to answers: that is how Kafka tells it of an error.
+var errAcks0 = errors.New("a request with acks=0 failed")
+
+// Wait implements wire.Pending.
+func (p *produce) Wait(ctx context.Context) (any, error) {
+	select {
+	case <-p.done:
+	default:
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	hints := hints{view: p.view}
+	for i := range p.resp.Topics {
+		for j := range p.resp.Topics[i].Partitions {
+			part := &p.resp.Topics[i].Partitions[j]
+			if p.acks == 0 && part.ErrorCode != 0 {
+				return nil, fmt.Errorf("%w: %w", errAcks0, kerr.ErrorForCode(part.ErrorCode))
+			}
+			hints.add(part.CurrentLeader.LeaderID)
+		}
+	}
+	if p.acks == 0 {
+		return nil, nil
+	}
+	if p.resp.Version >= 10 {
+		for _, b := range hints.brokers() {
+			p.resp.Brokers = append(p.resp.Brokers, kmsg.ProduceResponseBroker{NodeID: b.ID, Host: b.Host, Port: b.Port, Rack: rack(b)})
+		}
+	}
+	return p.resp, nil
+}

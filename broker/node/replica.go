@@ -1,0 +1,352 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ackproof/broker/core/partition"
+	"ackproof/broker/record"
+	"ackproof/broker/storage"
+)
+
+// replica carries one partition.Replica: it steps it, carries out its effects and holds its log.
+//
+// The mutex covers steps only, never a disk or a socket. Storage effects go through a queue in order; whoever finds the queue idle works it off, so that the
+// usual append runs in the goroutine of the request that caused it, without a wake-up, and whatever has gathered meanwhile is one append and one flush.
+// Replies and wake-ups are delivered outside of the mutex by whoever made the step.
+type replica struct {
+	key   partitionKey
+	topic string
+	hooks replicaHooks
+
+	mu       sync.Mutex
+	idle     sync.Cond // the queue has been worked off
+	core     *partition.Replica
+	log      storage.Log
+	queue    []partition.Effect // storage effects that wait
+	spare    []partition.Effect // the queue's other half
+	draining bool
+	closed   bool
+	alter    *partition.AlterISR // the newest one that the controller has not been asked for yet
+	missed   bool                // the fetcher found nothing to ask for because of the queue
+
+	rebuilding atomic.Bool // the copy was lost and is not complete again: it must not lead
+}
+
+// replicaHooks is what a replica needs of its node. None of them blocks.
+type replicaHooks struct {
+	self     int32                 // this broker
+	alterISR func(*replica)        // there is a new alter
+	role     func(*replica)        // the role has changed, or there is something to fetch again
+	offline  func(*replica, error) // the storage failed
+	rebuilt  func(*replica)        // a rebuilding copy is in sync again
+	note     func(string, *replica)
+}
+
+func newReplica(key partitionKey, topic string, core *partition.Replica, log storage.Log, hooks replicaHooks) *replica {
+	r := &replica{key: key, topic: topic, core: core, log: log, hooks: hooks}
+	r.idle.L = &r.mu
+	return r
+}
+
+func (r *replica) String() string { return fmt.Sprintf("%s-%d", r.topic, r.key.partition) }
+
+// outcome is what a step leaves to do once the mutex is free.
+type outcome struct {
+	effects []partition.Effect
+	first   [6]partition.Effect // room for the usual number
+	drain   bool
+}
+
+// step feeds one input and sees to everything that follows from it. When it returns, the replies to the input itself have been delivered; storage effects may still
+// be under way in another goroutine.
+func (r *replica) step(in partition.Input) {
+	var out outcome
+	r.mu.Lock()
+	r.stepLocked(in, &out)
+	r.mu.Unlock()
+	r.deliver(&out)
+	if out.drain {
+		r.drain()
+	}
+}
+
+// settle waits until no storage effect is under way: memory that was given to an Append without Keep is free again.
+func (r *replica) settle() {
+	r.mu.Lock()
+	for r.draining {
+		r.idle.Wait()
+	}
+	r.mu.Unlock()
+}
+
+// stepLocked makes a step and sorts its effects. The caller holds the mutex.
+func (r *replica) stepLocked(in partition.Input, out *outcome) {
+	if r.closed {
+		return
+	}
+	if out.effects == nil {
+		out.effects = out.first[:0]
+	}
+	for _, e := range r.core.Step(time.Now(), in) {
+		switch e := e.(type) {
+		case partition.Append, partition.Flush, partition.Truncate, partition.Trim, partition.Reset, partition.Checkpoint:
+			r.queue = append(r.queue, e)
+		case partition.AlterISR:
+			r.alter = &e // under the mutex, so that the newest one is the one that stays
+			out.effects = append(out.effects, e)
+		default:
+			out.effects = append(out.effects, e)
+		}
+	}
+	if len(r.queue) > 0 && !r.draining {
+		r.draining, out.drain = true, true
+	}
+}
+
+// deliver carries out the effects that are not storage.
+func (r *replica) deliver(out *outcome) {
+	for _, e := range out.effects {
+		switch e := e.(type) {
+		case partition.ProduceReply:
+			e.Token.(*produceSlot).reply(e)
+		case partition.FetchReply:
+			e.Token.(*fetchSlot).reply = e
+		case partition.Wake:
+			e.Token.(*fetchSlot).fetch.wake()
+		case partition.OffsetReply:
+			*e.Token.(*partition.OffsetReply) = e
+		case partition.EpochEndReply:
+			*e.Token.(*partition.EpochEndReply) = e
+		case partition.DeleteReply:
+			e.Token.(*deleteSlot).reply(e)
+		case partition.AlterISR:
+			r.hooks.alterISR(r)
+		case partition.RoleChanged:
+			r.hooks.role(r)
+		case partition.Offline:
+			r.hooks.offline(r, e.Err)
+		}
+	}
+}
+
+// roundsPerDrain bounds how long a request's own goroutine works for others.
+const roundsPerDrain = 8
+
+// drain works the queue off. The caller has set draining.
+func (r *replica) drain() {
+	var inputs []partition.Input
+	for round := 0; ; round++ {
+		var out outcome
+		r.mu.Lock()
+		for _, in := range inputs {
+			r.stepLocked(in, &out)
+		}
+		if len(r.queue) == 0 {
+			r.draining = false
+			r.idle.Broadcast()
+			missed := r.missed
+			r.missed = false
+			r.mu.Unlock()
+			r.deliver(&out)
+			if missed {
+				r.hooks.role(r)
+			}
+			return
+		}
+		work := r.queue
+		r.queue = r.spare[:0]
+		r.mu.Unlock()
+		r.deliver(&out)
+		if round == roundsPerDrain {
+			// The requester waits for its own append only; what others go on adding is theirs, or a goroutine's.
+			r.mu.Lock()
+			r.queue, r.spare = append(work, r.queue...), nil
+			r.mu.Unlock()
+			go r.drain()
+			return
+		}
+		inputs = carryOut(r.log, work, inputs[:0])
+		clear(work)
+		r.spare = work // only the drainer touches it
+	}
+}
+
+// carryOut does storage effects in their order and tells what the core is to be told. A run of appends and flushes becomes one append and one flush: a later
+// flush covers the earlier ones.
+func carryOut(log storage.Log, work []partition.Effect, inputs []partition.Input) []partition.Input {
+	for len(work) > 0 {
+		n, in, err := carryOutNext(log, work)
+		inputs = append(inputs, in...)
+		if err != nil {
+			// The handle is dead: whatever follows would fail as well (S3).
+			return append(inputs, partition.StorageFailed{Err: err})
+		}
+		work = work[n:]
+	}
+	return inputs
+}
+
+// carryOutNext does the next run of effects and says how many they were.
+func carryOutNext(log storage.Log, work []partition.Effect) (n int, in []partition.Input, err error) {
+	switch e := work[0].(type) {
+	case partition.Append, partition.Flush:
+		return appendRun(log, work)
+	case partition.Truncate:
+		if err := log.Truncate(e.To, e.Checkpoint); err != nil {
+			return 1, nil, fmt.Errorf("truncate to offset %d: %w", e.To, err)
+		}
+		cut := partition.Cut{Bounds: log.Bounds()}
+		if e.Replay {
+			cut.Replayed = []record.Header{}
+			err := log.Headers(cut.Bounds.Start, func(h record.Header) error {
+				cut.Replayed = append(cut.Replayed, h)
+				return nil
+			})
+			if err != nil {
+				return 1, nil, fmt.Errorf("read the log again after truncation to offset %d: %w", e.To, err)
+			}
+		}
+		return 1, []partition.Input{cut}, nil
+	case partition.Trim:
+		if err := log.Trim(e.Checkpoint); err != nil {
+			return 1, nil, fmt.Errorf("raise the log start to %d: %w", e.Checkpoint.LogStart, err)
+		}
+		return 1, []partition.Input{partition.Cut{Bounds: log.Bounds()}}, nil
+	case partition.Reset:
+		if err := log.Reset(e.Start, e.Checkpoint); err != nil {
+			return 1, nil, fmt.Errorf("begin the log anew at offset %d: %w", e.Start, err)
+		}
+		return 1, []partition.Input{partition.Cut{Bounds: log.Bounds()}}, nil
+	case partition.Checkpoint:
+		if err := log.Save(e.Checkpoint); err != nil {
+			return 1, nil, fmt.Errorf("save the checkpoint: %w", err)
+		}
+		return 1, nil, nil
+	}
+	return 1, nil, fmt.Errorf("unknown storage effect %T", work[0])
+}
+
+// appendRun takes the appends and flushes at the head of the queue together.
+func appendRun(log storage.Log, work []partition.Effect) (n int, in []partition.Input, err error) {
+	var batches []record.Batch
+	keep, flush, appends := false, false, 0
+run:
+	for _, e := range work {
+		switch e := e.(type) {
+		case partition.Append:
+			if appends > 0 && e.Keep != keep {
+				break run
+			}
+			if appends == 0 {
+				batches, keep = e.Batches, e.Keep
+			} else {
+				batches = append(batches[:len(batches):len(batches)], e.Batches...)
+			}
+			appends++
+		case partition.Flush:
+			flush = true
+		default:
+			break run
+		}
+		n++
+	}
+	if appends > 0 {
+		if err := log.Append(batches, keep); err != nil {
+			return n, nil, fmt.Errorf("append %d batches at offset %d: %w", len(batches), batches[0].BaseOffset, err)
+		}
+		in = append(in, partition.Appended{End: batches[len(batches)-1].NextOffset()})
+	}
+	if flush {
+		end := log.Bounds().End
+		if err := log.Flush(); err != nil {
+			return n, in, fmt.Errorf("flush up to offset %d: %w", end, err)
+		}
+		in = append(in, partition.Flushed{End: end})
+	}
+	return n, in, nil
+}
+
+// followState is what the next fetch asks for. If there is nothing to ask because the log is busy, the role hook is called when that has passed.
+func (r *replica) followState() (partition.FollowState, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return partition.FollowState{}, false
+	}
+	fs, ok := r.core.FollowState()
+	r.missed = !ok && r.draining
+	return fs, ok
+}
+
+// status is a snapshot of the replica.
+func (r *replica) status() partition.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.core.Status()
+}
+
+// takeAlter takes the AlterISR that waits, nil if there is none.
+func (r *replica) takeAlter() *partition.AlterISR {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.alter
+	r.alter = nil
+	return a
+}
+
+// read gives the batches that a fetch reply allows.
+func (r *replica) read(from, to int64, max int) (storage.Records, error) {
+	r.mu.Lock()
+	log, closed := r.log, r.closed
+	r.mu.Unlock()
+	if closed {
+		return storage.Records{}, storage.ErrDead
+	}
+	return log.Read(from, to, max)
+}
+
+// close ends the replica: later steps do nothing, requests that wait stay unanswered (their connections are closed, or they time out). clean saves the
+// checkpoint and writes the log's marker.
+func (r *replica) close(clean bool) error {
+	r.mu.Lock()
+	for r.draining {
+		r.idle.Wait()
+	}
+	if r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	r.closed = true
+	clean = clean && r.core.Status().Role != partition.Failed
+	checkpoint := r.core.Checkpoint()
+	r.mu.Unlock()
+	var err error
+	if clean {
+		if err = r.log.Save(checkpoint); err != nil {
+			clean = false
+		}
+	}
+	return errors.Join(err, r.log.Close(clean))
+}
+
+// closeLog closes the log of a failed replica, once nothing uses it any more, so that it can be opened again (S3).
+func (r *replica) closeLog() error {
+	r.mu.Lock()
+	for r.draining {
+		r.idle.Wait()
+	}
+	log := r.log
+	r.mu.Unlock()
+	return log.Close(false)
+}
+
+// replace puts another core and log in the place of a failed one, whose log has been closed.
+func (r *replica) replace(core *partition.Replica, log storage.Log) {
+	r.mu.Lock()
+	r.core, r.log, r.queue, r.alter = core, log, nil, nil
+	r.mu.Unlock()
+}

@@ -1,0 +1,283 @@
+package node
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ackproof/broker/storage"
+	"ackproof/broker/storage/wal"
+)
+
+// store is the node's folder (log.dirs):
+//
+//	node.json      whose folder this is: cluster and node id
+//	clean          written last by a clean stop, with the broker epoch; removed durably before anything else happens (R23)
+//	raft/          the control plane's log
+//	<topic>-<n>/   a partition's log, with topic.id beside it (R24), and `rebuilding` while the copy is known to be incomplete
+//	*.deleted-<k>  a folder on its way out
+//	*.damaged-<k>  a log that was found damaged, kept for whoever wants to look at it
+type store struct {
+	dir      string
+	segment  int
+	cache    *wal.Cache
+	log      *slog.Logger
+	previous int64 // broker epoch of the clean stop before, −1 if the last stop was not clean
+}
+
+const (
+	ownerFile      = "node.json"
+	cleanFile      = "clean"
+	topicIDFile    = "topic.id"
+	rebuildingFile = "rebuilding"
+	raftFolder     = "raft"
+)
+
+type owner struct {
+	Cluster string `json:"cluster"`
+	Node    int32  `json:"node"`
+}
+
+type cleanStop struct {
+	BrokerEpoch int64 `json:"broker_epoch"`
+}
+
+// openStore takes the folder, which must be new or this node's, and removes the marker of a clean stop.
+func openStore(cfg Config, cacheBytes int, log *slog.Logger) (*store, error) {
+	s := &store{dir: cfg.LogDir, segment: int(cfg.SegmentBytes), cache: wal.NewCache(cacheBytes), log: log, previous: -1}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("log.dirs: %w", err)
+	}
+	own := owner{cfg.Cluster, cfg.NodeID}
+	var found owner
+	switch err := readJSON(s.path(ownerFile), &found); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := writeJSON(s.path(ownerFile), own); err != nil {
+			return nil, err
+		}
+	case err != nil:
+		return nil, err
+	case found != own:
+		return nil, fmt.Errorf("log.dirs = %s belongs to node %d of cluster %q, this is node %d of cluster %q", s.dir, found.Node, found.Cluster, own.Node, own.Cluster)
+	}
+	var stop cleanStop
+	switch err := readJSON(s.path(cleanFile), &stop); {
+	case err == nil:
+		s.previous = stop.BrokerEpoch
+	case !errors.Is(err, fs.ErrNotExist):
+		log.Warn("the marker of the last clean stop is not readable; starting as after a crash", "error", err)
+	}
+	if err := os.Remove(s.path(cleanFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove the marker of the last clean stop: %w", err)
+	}
+	return s, syncDir(s.dir)
+}
+
+func (s *store) path(name string) string { return filepath.Join(s.dir, name) }
+
+// markClean says that everything has been closed cleanly by the broker with that epoch.
+func (s *store) markClean(epoch int64) error { return writeJSON(s.path(cleanFile), cleanStop{epoch}) }
+
+// folder is a partition's folder that was found at start.
+type folder struct {
+	name  string
+	topic [16]byte
+	log   storage.Log // nil if damaged
+	err   error       // why
+}
+
+func (f *folder) index() int32 {
+	_, index, _ := splitFolder(f.name)
+	return index
+}
+
+// partitionFolder is the name of a partition's folder, as in Kafka.
+func partitionFolder(topic string, index int32) string { return fmt.Sprintf("%s-%d", topic, index) }
+
+func splitFolder(name string) (topic string, index int32, ok bool) {
+	at := strings.LastIndexByte(name, '-')
+	if at < 1 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseInt(name[at+1:], 10, 32)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != name[at+1:] {
+		return "", 0, false
+	}
+	return name[:at], int32(n), true
+}
+
+// scan opens every partition's log, repairing what a crash left. Damage below a recovery point is in folder.err; any other failure ends the start.
+func (s *store) scan() ([]*folder, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("log.dirs: %w", err)
+	}
+	var out []*folder
+	for _, e := range entries {
+		name := e.Name()
+		if !e.IsDir() || name == raftFolder {
+			continue
+		}
+		if strings.Contains(name, ".deleted-") {
+			if err := os.RemoveAll(s.path(name)); err != nil {
+				s.log.Warn("could not remove a deleted partition", "folder", name, "error", err)
+			}
+			continue
+		}
+		if _, _, ok := splitFolder(name); !ok {
+			continue
+		}
+		f := &folder{name: name}
+		id, err := s.readTopicID(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			// The id is written before the log is made, so nothing was ever stored here.
+			if err := s.discard(name, "deleted"); err != nil {
+				return out, err
+			}
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		f.topic = id
+		f.log, f.err = s.openLog(name)
+		if f.err != nil && !errors.Is(f.err, storage.ErrDamaged) {
+			return out, f.err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+func (s *store) readTopicID(name string) (id [16]byte, err error) {
+	path := filepath.Join(s.path(name), topicIDFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return id, err
+	}
+	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(raw) != len(id) {
+		return id, fmt.Errorf("%s: expected a topic id of 32 hex digits, found %q", path, text)
+	}
+	copy(id[:], raw)
+	return id, nil
+}
+
+func (s *store) openLog(name string) (storage.Log, error) {
+	return wal.Open(s.path(name), wal.Options{SegmentBytes: s.segment, Cache: s.cache})
+}
+
+// create makes a partition's folder and opens an empty log in it. The topic id is durable before the log exists (R24); rebuilding marks the copy as incomplete from
+// its first moment on.
+func (s *store) create(name string, topic [16]byte, rebuilding bool) (storage.Log, error) {
+	if err := os.MkdirAll(s.path(name), 0o755); err != nil {
+		return nil, err
+	}
+	if rebuilding {
+		if err := writeFile(filepath.Join(s.path(name), rebuildingFile), []byte("until the replica is in sync again, it must not lead\n")); err != nil {
+			return nil, err
+		}
+	}
+	if err := writeFile(filepath.Join(s.path(name), topicIDFile), []byte(hex.EncodeToString(topic[:])+"\n")); err != nil {
+		return nil, err
+	}
+	if err := syncDir(s.dir); err != nil {
+		return nil, err
+	}
+	return s.openLog(name)
+}
+
+// rebuilding tells whether the copy in this folder is known to be incomplete.
+func (s *store) rebuilding(name string) bool {
+	_, err := os.Stat(filepath.Join(s.path(name), rebuildingFile))
+	return err == nil
+}
+
+// rebuilt removes that mark durably.
+func (s *store) rebuilt(name string) error {
+	if err := os.Remove(filepath.Join(s.path(name), rebuildingFile)); err != nil {
+		return err
+	}
+	return syncDir(s.path(name))
+}
+
+// discard renames a folder, so that it is a partition's no more: why is "deleted" (it will be removed) or "damaged" (it is kept).
+func (s *store) discard(name, why string) error {
+	taken, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for k := 1; ; k++ {
+		to := fmt.Sprintf("%s.%s-%d", name, why, k)
+		if slices.ContainsFunc(taken, func(e os.DirEntry) bool { return e.Name() == to }) {
+			continue
+		}
+		if err := os.Rename(s.path(name), s.path(to)); err != nil {
+			return err
+		}
+		if err := syncDir(s.dir); err != nil {
+			return err
+		}
+		if why == "deleted" {
+			return os.RemoveAll(s.path(to))
+		}
+		s.log.Warn("folder put aside", "folder", to)
+		return nil
+	}
+}
+
+func readJSON(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(text, '\n'))
+}
+
+// writeFile replaces a file durably: all of the new content or all of the old (S5).
+func writeFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails once it has its new name
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir flushes a folder's entries (S5).
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

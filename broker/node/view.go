@@ -1,0 +1,163 @@
+package node
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"ackproof/broker/core/controller"
+)
+
+// view is an image of the metadata with what the requests look up in it. Immutable.
+type view struct {
+	*controller.Image
+	byID map[[16]byte]*controller.Topic
+}
+
+func newView(image *controller.Image) *view {
+	v := &view{Image: image, byID: make(map[[16]byte]*controller.Topic, len(image.Topics))}
+	for _, t := range image.Topics {
+		v.byID[t.ID] = t
+	}
+	return v
+}
+
+// names gives the topics' names in order.
+func (v *view) names() []string {
+	out := make([]string, 0, len(v.Topics))
+	for name := range v.Topics {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// live gives the unfenced brokers, by id.
+func (v *view) live() []*controller.Broker { return v.brokers(false) }
+
+func (v *view) brokers(fenced bool) []*controller.Broker {
+	var out []*controller.Broker
+	for _, b := range v.Brokers {
+		if fenced || !b.Fenced {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b *controller.Broker) int { return int(a.ID) - int(b.ID) })
+	return out
+}
+
+func rack(b *controller.Broker) *string {
+	if b.Rack == "" {
+		return nil
+	}
+	return &b.Rack
+}
+
+// topicRef is how a request names a topic: by name, or by id in newer versions (R24).
+type topicRef struct {
+	name string
+	id   [16]byte
+	byID bool
+}
+
+// find looks a topic up.
+func (v *view) find(ref topicRef) (*controller.Topic, *kerr.Error) {
+	if ref.byID {
+		if t := v.byID[ref.id]; t != nil {
+			return t, nil
+		}
+		return nil, kerr.UnknownTopicID
+	}
+	if t := v.Topics[ref.name]; t != nil {
+		return t, nil
+	}
+	return nil, kerr.UnknownTopicOrPartition
+}
+
+// partitionKey names a partition for its whole life: a topic that is created again has another id (R24).
+type partitionKey struct {
+	topic     [16]byte
+	partition int32
+}
+
+// leaderHint is a leader that an error answer may name (KIP-951).
+type leaderHint struct{ leader, epoch int32 }
+
+var noHint = leaderHint{-1, -1}
+
+// find gives this broker's replica of a partition, or an error and, where it helps, who leads.
+func (n *Node) find(v *view, ref topicRef, index int32) (*replica, leaderHint, *kerr.Error) {
+	t, err := v.find(ref)
+	if err != nil {
+		return nil, noHint, err
+	}
+	if index < 0 || int(index) >= len(t.Partitions) {
+		return nil, noHint, kerr.UnknownTopicOrPartition
+	}
+	if r := n.replicas.get(partitionKey{t.ID, index}); r != nil {
+		return r, noHint, nil
+	}
+	p := t.Partitions[index]
+	return nil, leaderHint{p.Leader, p.LeaderEpoch}, kerr.NotLeaderForPartition
+}
+
+// hints collects the brokers whose addresses go with leader hints.
+type hints struct {
+	view *view
+	ids  []int32
+}
+
+func (h *hints) add(leader int32) {
+	if leader >= 0 && !slices.Contains(h.ids, leader) {
+		h.ids = append(h.ids, leader)
+	}
+}
+
+func (h *hints) brokers() []*controller.Broker {
+	var out []*controller.Broker
+	for _, id := range h.ids {
+		if b := h.view.Brokers[id]; b != nil && !b.Fenced {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// replicaMap holds this broker's replicas.
+type replicaMap struct {
+	mu  sync.RWMutex
+	all map[partitionKey]*replica
+}
+
+func (m *replicaMap) get(key partitionKey) *replica {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.all[key]
+}
+
+func (m *replicaMap) put(r *replica) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.all == nil {
+		m.all = map[partitionKey]*replica{}
+	}
+	m.all[r.key] = r
+}
+
+func (m *replicaMap) remove(key partitionKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.all, key)
+}
+
+// list gives all replicas, in no particular order.
+func (m *replicaMap) list() []*replica {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	out := make([]*replica, 0, len(m.all))
+	for _, r := range m.all {
+		out = append(out, r)
+	}
+	return out
+}
