@@ -110,6 +110,9 @@ type (
 		ISR            []int32
 	}
 
+	// ISRUnanswered says that no answer came to an AlterISR effect of that epoch, and none will: whether it took effect is unknown. The replica asks again.
+	ISRUnanswered struct{ LeaderEpoch int32 }
+
 	// Tick lets time pass: lagging followers, deadlines, checkpoints. A few times per replica.lag.time.max.ms.
 	Tick struct{}
 )
@@ -127,6 +130,7 @@ func (Flushed) input()       {}
 func (Cut) input()           {}
 func (StorageFailed) input() {}
 func (ISRAnswer) input()     {}
+func (ISRUnanswered) input() {}
 func (Tick) input()          {}
 
 // Effect is something that the shell is to do. Storage effects (Append, Flush, Truncate, Trim, Reset, Checkpoint) of one replica are carried out in the

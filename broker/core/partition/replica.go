@@ -147,6 +147,10 @@ func (r *Replica) Step(now time.Time, in Input) []Effect {
 		r.fail(in.Err)
 	case ISRAnswer:
 		r.isrAnswer(in)
+	case ISRUnanswered:
+		if r.role == Leader && r.lead.proposal != nil && in.LeaderEpoch == r.state.LeaderEpoch {
+			r.ask()
+		}
 	case Tick:
 		r.tick()
 	default:
