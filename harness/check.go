@@ -30,50 +30,59 @@ func (r *run) check(ctx context.Context) error {
 	r.facts.LeaderChanges = r.runner.LeaderChanges()
 	r.facts.Broken = strings.Join(r.broken, "; ")
 
-	answer, opinion, err := r.judge()
+	j, err := r.judge()
 	if err != nil {
 		return err
 	}
 	r.seconds.Check = time.Since(begin).Seconds()
-	r.assemble(answer, opinion)
-	return r.save(answer, opinion)
+	r.assemble(j)
+	return r.save(j)
+}
+
+// judgement is what both checkers say.
+type judgement struct {
+	answer       *linearizability.Answer
+	opinion      linearizability.Opinion
+	disagreement error // nil if they agree
 }
 
 // judge reads the history back and decides.
-func (r *run) judge() (*linearizability.Answer, *linearizability.Opinion, error) {
+func (r *run) judge() (judgement, error) {
+	fail := func(err error) (judgement, error) { return judgement{}, infra("read the history back", err) }
 	in, err := histories.Open(r.dir.file(historyFile))
 	if err != nil {
-		return nil, nil, infra("read the history back", err)
+		return fail(err)
 	}
 	defer in.Close()
 	answer, err := linearizability.CheckLog(in.All(), r.contract, r.facts, linearizability.Options{Claims: r.Options.Claims})
 	if err != nil {
-		return nil, nil, infra("read the history back", err)
+		return fail(err)
 	}
 	if at, cut := in.Truncated(); cut {
-		return nil, nil, infra("read the history back", fmt.Errorf("%s is cut off at byte %d", r.dir.file(historyFile), at))
+		return fail(fmt.Errorf("%s is cut off at byte %d", r.dir.file(historyFile), at))
 	}
-	opinion := linearizability.SecondOpinion(answer, linearizability.OpinionOptions{})
-	return answer, opinion, nil
+	opinion, disagreement := linearizability.SecondOpinion(answer, linearizability.OpinionOptions{})
+	return judgement{answer, opinion, disagreement}, nil
 }
 
 // assemble fills in the results.
-func (r *run) assemble(a *linearizability.Answer, o *linearizability.Opinion) {
-	drain := a.Drain
-	drain.Partitions, drain.ReplicasRead, drain.Complete = r.Options.Partitions, r.facts.CopiesRead, r.facts.DrainComplete
+func (r *run) assemble(j judgement) {
 	faults := slices.Clone(r.faults)
 	if faults == nil {
 		faults = []model.FaultResult{}
 	}
+	a := j.answer
 	r.results = model.Results{
 		Version: 1, Seed: r.Options.Seed, System: r.system.Info(), Workload: r.Options.Workload, Verdict: a.Verdict(),
 		Operations: a.Operations, Records: a.Records, Faults: faults, LeaderChanges: r.facts.LeaderChanges, UnavailableMS: a.UnavailableMS,
-		Claims: a.Claims, SecondOpinion: o.SecondOpinion, Drain: drain, Seconds: r.seconds,
+		Claims: a.Claims, SecondOpinion: j.opinion.SecondOpinion, Drain: a.Drain, Seconds: r.seconds,
 	}
-	r.results.Exit = exit(r.results.Verdict, o.Agreed)
-	r.opinion = o.Reason
-	if o.Skipped > 0 {
-		r.opinion = strings.TrimPrefix(fmt.Sprintf("%s; %d windows were left out", r.opinion, o.Skipped), "; ")
+	r.results.Exit = exit(r.results.Verdict, j.disagreement == nil)
+	if j.disagreement != nil {
+		r.note("a bug of ackproof: " + j.disagreement.Error())
+	}
+	if j.opinion.Skipped > 0 {
+		r.opinion = fmt.Sprintf("%d windows not decided (%s)", j.opinion.Skipped, j.opinion.Reason)
 	}
 }
 
@@ -86,15 +95,16 @@ func exit(v model.Verdict, agreed bool) int {
 }
 
 // save writes certificates and results, and keeps of the nodes what a failed run needs. The history is there already.
-func (r *run) save(a *linearizability.Answer, o *linearizability.Opinion) error {
+func (r *run) save(j judgement) error {
 	if err := r.dir.saveCertificates(r.results.Claims); err != nil {
 		return infra("save the certificates", err)
 	}
 	if err := r.dir.writeJSON(resultsFile, r.results); err != nil {
 		return infra("save the results", err)
 	}
-	if !o.Agreed {
-		if err := r.dir.writeJSON(disagreementFile, map[string]any{"exact": a.Claims, "porcupine": o}); err != nil {
+	if j.disagreement != nil {
+		both := map[string]any{"where": j.disagreement, "exact": j.answer.Claims, "porcupine": j.opinion}
+		if err := r.dir.writeJSON(disagreementFile, both); err != nil {
 			return infra("save the disagreement", err)
 		}
 	}

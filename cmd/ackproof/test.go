@@ -21,7 +21,6 @@ import (
 	"ackproof/model"
 	"ackproof/nemesis"
 	"ackproof/report"
-	"ackproof/systems"
 )
 
 // testFlags are the flags of `ackproof test` as they were given.
