@@ -63,7 +63,7 @@ var core = [][]Preset{
 var hands = [3][]Preset{
 	{UncleanElectorate, PauseLeader, FollowerBounce},
 	{ShrinkThenKill, KillAll, ControllerKill},
-	{IsolateLeader, OneWayInFollower, Minority, Halves, MajorityRing, KillLeader},
+	{IsolateLeader, OneWayInFollower, Minority, SplitFollowers, Halves, MajorityRing, KillLeader},
 }
 
 // Catalogue is every preset.
@@ -169,7 +169,7 @@ var ShrinkThenKill = Preset{
 	Name: "shrink-then-kill", Nodes: 3,
 	Why: "Fetches do not reach the leader although it reaches the controller, until it is alone in the in-sync set; then it dies. What was appended while the set was large enough and shrank afterwards was never safe to acknowledge.",
 	Steps: []PresetStep{
-		{Kind: Partition, Role: RoleLeader, Shape: DialIn, For: lags(1.8, 1.8), Until: 1},
+		{Kind: Partition, Role: RoleLeader, Shape: DialIn, For: lags(2.5, 2.5), Until: 1},
 		{Kind: Kill, Role: RoleSame, ISRAtMost: 1, Expect: lags(1.4, 1.4), After: fetches(1, 4), For: sessions(0.8, 1.2)},
 	},
 }
@@ -202,9 +202,16 @@ var Minority = Preset{
 	Steps: []PresetStep{{Kind: Partition, Role: RoleMinority, Shape: Isolate, For: sessions(0.8, 1.5)}},
 }
 
+// SplitFollowers: see Why.
+var SplitFollowers = Preset{
+	Name: "split-followers", Nodes: 3,
+	Why:   "The followers lose each other and keep the leader: each of them sees a majority, and one may lose its controller.",
+	Steps: []PresetStep{{Kind: Partition, Role: RoleFollowers, Shape: FollowerWeb, For: sessions(0.8, 1.3)}},
+}
+
 // Halves: see Why.
 var Halves = Preset{
-	Name: "bridge", Nodes: 3,
+	Name: "bridge", Nodes: 4,
 	Why:   "Two halves that only one node sees both: it serves two masters, or is one.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: Bridge, For: sessions(0.8, 1.3)}},
 }
@@ -220,5 +227,5 @@ var MajorityRing = Preset{
 var KillLeader = Preset{
 	Name: "kill-leader", Nodes: 2,
 	Why:   "The leader dies under load.",
-	Steps: []PresetStep{{Kind: Kill, Role: RoleLeader, AckedMore: 0, For: sessions(0.2, 1.3)}},
+	Steps: []PresetStep{{Kind: Kill, Role: RoleLeader, For: sessions(0.2, 1.3)}},
 }

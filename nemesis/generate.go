@@ -22,7 +22,8 @@ type GenerateOptions struct {
 const (
 	leadIn = 800 * time.Millisecond // load without faults at the start
 	// leadOut is load without faults at the end, in which the last sequence can still be seen to be healed.
-	leadOut = 1200 * time.Millisecond
+	leadOut  = 1200 * time.Millisecond
+	leastGap = 50 * time.Millisecond // between the recovery from a sequence and the next one
 	// recoveryInSessions is how long a cluster takes, roughly, from the heal to full in-sync sets; only the layout depends on it, because
 	// the next sequence waits for the state itself.
 	recoveryInSessions = 0.6
@@ -37,14 +38,18 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 	g := generator{o: o, pick: rand.New(rand.NewPCG(uint64(seed), 0x6e656d65736973)), s: Schedule{Version: ScheduleVersion, Seed: seed, Faults: []Fault{}}}
 	var drawn []sequence
 	room := o.Load - leadIn - leadOut
-	for _, p := range order(seed) {
-		if !p.fits(o) {
-			continue
-		}
-		q := g.draw(p)
-		if need := q.length + g.recovery(); need <= room {
-			room -= need
-			drawn = append(drawn, q)
+	for more := true; more; { // a long load goes through the deck again
+		more = false
+		for _, p := range order(seed) {
+			if !p.fits(o) {
+				continue
+			}
+			q := g.draw(p)
+			if need := q.length + g.recovery() + leastGap; need <= room {
+				room -= need
+				drawn = append(drawn, q)
+				more = true
+			}
 		}
 	}
 	for _, q := range drawn {
@@ -159,7 +164,7 @@ func (g *generator) draw(p Preset) sequence {
 // place appends the sequence. It begins when the cluster has recovered from the one before, and a drawn part of the spare time later.
 func (g *generator) place(q sequence, spare time.Duration) {
 	base := len(g.s.Faults)
-	gap := 50 + g.pick.Int64N(max(1, min(spare, time.Second).Milliseconds()))
+	gap := leastGap.Milliseconds() + g.pick.Int64N(max(1, min(spare, time.Second).Milliseconds()))
 	for i, f := range q.faults {
 		switch {
 		case i > 0:

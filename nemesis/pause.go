@@ -31,6 +31,10 @@ func (p *pause) strike() error {
 		if err := n.Pause(); err != nil {
 			return fmt.Errorf("pause %s: %w", n.Name(), err)
 		}
+		// The signal stops the threads one by one. The fault has taken effect when all stand still.
+		for end := time.Now().Add(silentWait); processState(p.pids[i]) != "T" && time.Now().Before(end); {
+			time.Sleep(200 * time.Microsecond)
+		}
 		return nil
 	})
 }
