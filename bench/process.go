@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -108,4 +110,25 @@ func peaks(pids []int) ([]Server, error) {
 		servers = append(servers, Server{PID: pid, PeakRSS: rss})
 	}
 	return servers, nil
+}
+
+// Children are the process ids of a process's children, nil where /proc does not tell.
+func Children(pid int) []int {
+	var children []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is sound
+	for _, path := range stats {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		var parent int
+		if _, err := fmt.Sscanf(string(raw[bytes.LastIndexByte(raw, ')')+1:]), " %1s %d", new(string), &parent); err != nil || parent != pid {
+			continue
+		}
+		if child, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			children = append(children, child)
+		}
+	}
+	slices.Sort(children)
+	return children
 }

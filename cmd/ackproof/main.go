@@ -30,6 +30,8 @@ func usagef(format string, args ...any) error {
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newTestCommand(),
+		newBrokerCommand(),
+		newBenchCommand(),
 	}
 }
 

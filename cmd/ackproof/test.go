@@ -99,9 +99,9 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 	changed := cmd.Flags().Changed
 	o := f.options
 	o.Time = harness.Duration(f.time)
-	acks, ok := map[string]int{"0": 0, "1": 1, "all": -1, "-1": -1}[f.acks]
-	if !ok {
-		return t, usagef("--acks is %q, expected 0, 1 or all", f.acks)
+	acks, err := parseAcks(f.acks)
+	if err != nil {
+		return t, err
 	}
 	o.Acks = acks
 	if acks != -1 && !changed("idempotent") {
