@@ -136,9 +136,9 @@ func (x *execution) live(ctx context.Context, l *life) {
 		x.tell(l, Judged, reason)
 	}
 
-	remark, err := x.await(ctx, l)
+	since, remark, err := x.await(ctx, l)
 	if err == nil {
-		err = x.choose(ctx, l)
+		err = x.choose(ctx, l, since)
 	}
 	if err != nil {
 		fail("not started: " + err.Error())

@@ -235,7 +235,7 @@ func TestLastJoined(t *testing.T) {
 		now  []int
 		want int
 	}{{[]int{1, 2, 3}, 0}, {[]int{1}, 0}, {[]int{1, 3}, 3}, {[]int{1, 2, 3}, 2}, {[]int{1, 2}, 2}} {
-		w.look(isr(x.now...), nil)
+		w.look(time.Now(), isr(x.now...), nil)
 		if got := w.lastJoined(0); got != x.want {
 			t.Errorf("after %v the last to join is %d, expected %d", x.now, got, x.want)
 		}

@@ -15,14 +15,14 @@ const defaultGiveUp = 5 * time.Second
 
 var errLoadEnded = errors.New("the load ended first")
 
-// await returns when the fault's trigger says that it is time. The remark says that a state was not reached; an error, that the fault
-// will never start.
-func (x *execution) await(ctx context.Context, l *life) (remark string, err error) {
+// await returns when the fault's trigger says that it is time. since is when the time condition was met. The remark says that a state was
+// not reached; an error, that the fault will never start.
+func (x *execution) await(ctx context.Context, l *life) (since time.Time, remark string, err error) {
 	t := l.fault.Start
 	base := x.began
 	if t.Fault != nil {
 		if *t.Fault < 0 || *t.Fault >= l.index {
-			return "", fmt.Errorf("start.fault is %d, expected an earlier fault than %d", *t.Fault, l.index)
+			return since, "", fmt.Errorf("start.fault is %d, expected an earlier fault than %d", *t.Fault, l.index)
 		}
 		other := x.lives[*t.Fault]
 		event := other.effect
@@ -32,18 +32,19 @@ func (x *execution) await(ctx context.Context, l *life) (remark string, err erro
 		select {
 		case <-event:
 		case <-ctx.Done():
-			return "", errLoadEnded
+			return since, "", errLoadEnded
 		}
 		if !other.took && !t.Healed {
-			return "", fmt.Errorf("fault %d, which it belongs to, never took effect", other.index)
+			return since, "", fmt.Errorf("fault %d, which it belongs to, never took effect", other.index)
 		}
 		base = time.Now()
 	}
 	if !sleep(ctx, time.Until(base.Add(time.Duration(t.AfterMS)*time.Millisecond))) {
-		return "", errLoadEnded
+		return since, "", errLoadEnded
 	}
+	since = time.Now()
 	if !t.aboutPartition() && !t.Recovered {
-		return "", nil
+		return since, "", nil
 	}
 	giveUp := defaultGiveUp
 	if t.GiveUpMS > 0 {
@@ -54,7 +55,7 @@ func (x *execution) await(ctx context.Context, l *life) (remark string, err erro
 		p = x.lives[*t.Fault].partition
 	}
 	leaderThen, ackedThen := x.leader(p), x.acked(p)
-	_, reached := x.watcher.until(ctx, giveUp, func(r systems.Roles) bool {
+	reached := x.watcher.until(ctx, since, giveUp, func(r systems.Roles) bool {
 		if t.AckedMore > 0 && x.acked(p)-ackedThen < t.AckedMore {
 			return false
 		}
@@ -72,11 +73,11 @@ func (x *execution) await(ctx context.Context, l *life) (remark string, err erro
 	})
 	switch {
 	case ctx.Err() != nil:
-		return "", errLoadEnded
+		return since, "", errLoadEnded
 	case !reached:
-		return fmt.Sprintf("began although the state of its trigger was not reached within %v", giveUp), nil
+		return since, fmt.Sprintf("began although the state of its trigger was not reached within %v", giveUp), nil
 	}
-	return "", nil
+	return since, "", nil
 }
 
 // leader of the partition by the latest view, 0 if unknown.
@@ -105,8 +106,8 @@ func recovered(r systems.Roles) bool {
 	return len(r.Partitions) > 0
 }
 
-// choose resolves the fault's partition and nodes by what the system says now.
-func (x *execution) choose(ctx context.Context, l *life) error {
+// choose resolves the fault's partition and nodes by what the system said after since.
+func (x *execution) choose(ctx context.Context, l *life, since time.Time) error {
 	t := l.fault.Target
 	switch t.Role {
 	case RoleSame:
@@ -129,7 +130,7 @@ func (x *execution) choose(ctx context.Context, l *life) error {
 		return nil
 	}
 	var problem error
-	_, ok := x.watcher.until(ctx, rolesPatience, func(r systems.Roles) bool {
+	ok := x.watcher.until(ctx, since, rolesPatience, func(r systems.Roles) bool {
 		problem = x.byRole(l, r)
 		return problem == nil
 	})

@@ -27,6 +27,7 @@ type watcher struct {
 	eager   int
 	known   bool
 	roles   systems.Roles
+	asked   time.Time // when that view was asked for
 	leader  []int // the last known leader of each partition, 0 if there never was one
 	joined  []int // whoever entered the in-sync set last, 0 unknown
 	changes int
@@ -48,19 +49,20 @@ func (w *watcher) run(ctx context.Context) {
 		case <-w.hurry:
 		}
 		asking, cancel := context.WithTimeout(ctx, rolesTimeout)
+		asked := time.Now()
 		roles, err := w.system.Roles(asking)
 		cancel()
-		pause := w.look(roles, err)
-		t.Reset(pause)
+		t.Reset(w.look(asked, roles, err))
 	}
 }
 
 // look takes in one answer and says when to look again.
-func (w *watcher) look(roles systems.Roles, err error) time.Duration {
+func (w *watcher) look(asked time.Time, roles systems.Roles, err error) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
 		w.take(roles)
+		w.asked = asked
 		close(w.news)
 		w.news = make(chan struct{})
 	}
@@ -92,11 +94,11 @@ func (w *watcher) take(roles systems.Roles) {
 	w.roles, w.known = roles, true
 }
 
-// now gives the latest view, whether there is one, and a channel that is closed at the next.
-func (w *watcher) now() (systems.Roles, bool, <-chan struct{}) {
+// now gives the latest view, when it was asked for, and a channel that is closed at the next.
+func (w *watcher) now() (systems.Roles, time.Time, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.roles, w.known, w.news
+	return w.roles, w.asked, w.news
 }
 
 // lastJoined is whoever entered the in-sync set of the partition last while the run was watched, 0 if nobody.
@@ -115,8 +117,9 @@ func (w *watcher) leaderChanges() int {
 	return w.changes
 }
 
-// until waits for a view that satisfies ok and returns it; false when the time is up, or ctx ends.
-func (w *watcher) until(ctx context.Context, limit time.Duration, ok func(systems.Roles) bool) (systems.Roles, bool) {
+// until waits for a view that was asked for after since and satisfies ok; false when the time is up, or ctx ends. Older views do not count: when all nodes
+// are down, the last one says that all is well.
+func (w *watcher) until(ctx context.Context, since time.Time, limit time.Duration, ok func(systems.Roles) bool) bool {
 	w.mu.Lock()
 	w.eager++
 	w.mu.Unlock()
@@ -134,17 +137,17 @@ func (w *watcher) until(ctx context.Context, limit time.Duration, ok func(system
 	poll := time.NewTicker(watchEager) // ok may also look at other things than roles
 	defer poll.Stop()
 	for {
-		roles, known, news := w.now()
-		if known && ok(roles) {
-			return roles, true
+		roles, asked, news := w.now()
+		if asked.After(since) && ok(roles) {
+			return true
 		}
 		select {
 		case <-news:
 		case <-poll.C:
 		case <-end.C:
-			return roles, false
+			return false
 		case <-ctx.Done():
-			return roles, false
+			return false
 		}
 	}
 }
