@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
+
 	"ackproof/broker/core/controller"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/record"
@@ -21,6 +23,9 @@ type applier struct {
 	first bool               // the first image of this run has been applied
 	last  *view
 }
+
+// openAtOnce is how many logs are opened side by side: it is mostly waiting for the disk.
+const openAtOnce = 8
 
 // run applies images until ctx ends. Images of before this run's registration are not applied: what they say about this broker was said to the process before it (R19), and a folder
 // may belong to a topic that they do not know yet (R24).
@@ -55,20 +60,39 @@ func (n *Node) ownImage(image *controller.Image) bool {
 
 func (a *applier) apply(v *view) error {
 	n := a.n
-	sameBrokers := a.last != nil && sameBrokers(a.last.Image, v.Image)
+	same := a.last != nil && sameBrokers(a.last.Image, v.Image) && a.last.sameDefaults(v)
+	var opening errgroup.Group
+	opening.SetLimit(openAtOnce)
 	for _, name := range v.names() {
 		t := v.Topics[name]
-		if sameBrokers && a.last.Topics[name] == t && a.last.sameDefaults(v) {
+		if same && a.last.Topics[name] == t {
 			continue
 		}
 		for i, p := range t.Partitions {
 			if !slices.Contains(p.Replicas, n.cfg.NodeID) {
 				continue
 			}
-			if err := a.assign(v, t, int32(i), p); err != nil {
-				return err
+			key := partitionKey{t.ID, int32(i)}
+			if r := n.replicas.get(key); r != nil {
+				r.give(v, t, p)
+				continue
 			}
+			folder := partitionFolder(name, key.partition)
+			f := a.found[folder]
+			delete(a.found, folder)
+			opening.Go(func() error {
+				r, err := a.open(t, key, p, folder, f)
+				if err != nil {
+					return fmt.Errorf("open the log of %s: %w", folder, err)
+				}
+				n.replicas.put(r)
+				r.give(v, t, p)
+				return nil
+			})
 		}
+	}
+	if err := opening.Wait(); err != nil {
+		return err
 	}
 	for _, r := range n.replicas.list() {
 		if t := v.byID[r.key.topic]; t == nil || int(r.key.partition) >= len(t.Partitions) || !slices.Contains(t.Partitions[r.key.partition].Replicas, n.cfg.NodeID) {
@@ -118,22 +142,6 @@ func sameBrokers(a, b *controller.Image) bool {
 	return true
 }
 
-// assign gives a replica its newest state, and makes the replica if there is none.
-func (a *applier) assign(v *view, t *controller.Topic, index int32, p *controller.Partition) error {
-	n := a.n
-	key := partitionKey{t.ID, index}
-	r := n.replicas.get(key)
-	if r == nil {
-		var err error
-		if r, err = a.open(t, key, p); err != nil {
-			return fmt.Errorf("open the log of %s: %w", partitionFolder(t.Name, index), err)
-		}
-		n.replicas.put(r)
-	}
-	r.give(v, t, p)
-	return nil
-}
-
 // give tells the replica what the image says. A copy that is being rebuilt follows, but is not told that it leads: it would bring its emptiness as the truth (R17, S2).
 func (r *replica) give(v *view, t *controller.Topic, p *controller.Partition) {
 	self := r.hooks.self
@@ -167,12 +175,9 @@ func stateOf(v *view, t *controller.Topic, p *controller.Partition) partition.St
 	return s
 }
 
-// open makes the replica of a partition, on the log that was found at start or on a new one.
-func (a *applier) open(t *controller.Topic, key partitionKey, p *controller.Partition) (*replica, error) {
+// open makes the replica of a partition, on the log that was found at start (f, nil if none) or on a new one.
+func (a *applier) open(t *controller.Topic, key partitionKey, p *controller.Partition, name string, f *folder) (*replica, error) {
 	n := a.n
-	name := partitionFolder(t.Name, key.partition)
-	f := a.found[name]
-	delete(a.found, name)
 	var log storage.Log
 	switch {
 	case f != nil && f.topic != t.ID:

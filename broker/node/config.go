@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -57,8 +58,9 @@ type Config struct {
 
 	ExitWithParent bool     // stop when standard input ends
 	Plant          []string // planted bugs, by id or name
-	Pprof          string   // loopback host:port, "" for none
-	MemoryLimit    int64    // bytes, soft limit of the Go heap; 0 = none
+	LogLevel       slog.Level
+	Pprof          string // loopback host:port, "" for none
+	MemoryLimit    int64  // bytes, soft limit of the Go heap; 0 = none
 
 	given map[string]string // what was set, by key
 }
@@ -168,6 +170,7 @@ func Properties() []Property {
 			c.Plant = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 			return nil
 		}},
+		{"ackproof.log.level", "info", "debug, info, warn or error", func(c *Config, v string) error { return c.LogLevel.UnmarshalText([]byte(v)) }},
 		{"ackproof.pprof.listen", "", "serve Go profiles there, on loopback only", loopback},
 		{"ackproof.memory.limit.bytes", "0", "soft limit of the heap, 0 = none", int64Of(func(c *Config) *int64 { return &c.MemoryLimit }, 0)},
 	}

@@ -32,7 +32,7 @@ type produceSlot struct {
 }
 
 // handleProduce appends. The frame of the request is never used again, so the batches go to the log without a copy.
-func (n *Node) handleProduce(q *kmsg.ProduceRequest) wire.Pending {
+func (n *Node) handleProduce(ctx context.Context, q *kmsg.ProduceRequest) wire.Pending {
 	p := &produce{node: n, view: n.view.Load(), resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, done: make(chan struct{})}
 	p.left.Store(1)
 	deadline := time.Now().Add(time.Duration(max(q.TimeoutMillis, 0)) * time.Millisecond)
@@ -48,14 +48,14 @@ func (n *Node) handleProduce(q *kmsg.ProduceRequest) wire.Pending {
 			slot.into.Partition = in.Partitions[j].Partition
 			slot.into.BaseOffset, slot.into.LogStartOffset = -1, -1
 			p.left.Add(1)
-			n.producePartition(q, in, in.Partitions[j].Records, slot, deadline)
+			n.producePartition(ctx, q, in, in.Partitions[j].Records, slot, deadline)
 		}
 	}
 	p.finish()
 	return p
 }
 
-func (n *Node) producePartition(q *kmsg.ProduceRequest, topic *kmsg.ProduceRequestTopic, raw []byte, slot *produceSlot, deadline time.Time) {
+func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, topic *kmsg.ProduceRequestTopic, raw []byte, slot *produceSlot, deadline time.Time) {
 	if q.TransactionID != nil {
 		slot.fail(kerr.TransactionalIDAuthorizationFailed, "transactions are not served")
 		return
@@ -64,7 +64,7 @@ func (n *Node) producePartition(q *kmsg.ProduceRequest, topic *kmsg.ProduceReque
 		slot.fail(kerr.InvalidRequiredAcks, fmt.Sprintf("acks = %d, expected -1, 0 or 1", q.Acks))
 		return
 	}
-	r, hint, code := n.find(slot.p.view, topicRef{topic.Topic, topic.TopicID, q.Version >= 13}, slot.into.Partition)
+	r, hint, code := n.findSoon(ctx, slot.p.view, topicRef{topic.Topic, topic.TopicID, q.Version >= 13}, slot.into.Partition)
 	if code != nil {
 		slot.into.CurrentLeader.LeaderID, slot.into.CurrentLeader.LeaderEpoch = hint.leader, hint.epoch
 		slot.fail(code, "")

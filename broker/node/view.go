@@ -1,8 +1,10 @@
 package node
 
 import (
+	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -100,6 +102,25 @@ func (n *Node) find(v *view, ref topicRef, index int32) (*replica, leaderHint, *
 	}
 	p := t.Partitions[index]
 	return nil, leaderHint{p.Leader, p.LeaderEpoch}, kerr.NotLeaderForPartition
+}
+
+// findTime bounds how long a Produce waits for metadata that are on their way.
+const findTime = 200 * time.Millisecond
+
+// findSoon is find for a Produce: a topic that its client knows already and this broker does not, or whose log is being opened, is waited for a moment. The error would be right
+// too, but clients take seconds to look again.
+func (n *Node) findSoon(ctx context.Context, v *view, ref topicRef, index int32) (*replica, leaderHint, *kerr.Error) {
+	r, hint, code := n.find(v, ref, index)
+	if code == nil || hint.leader >= 0 && hint.leader != n.cfg.NodeID {
+		return r, hint, code
+	}
+	ctx, cancel := context.WithTimeout(ctx, findTime)
+	defer cancel()
+	n.awaitView(ctx, func(v *view) bool {
+		r, hint, code = n.find(v, ref, index)
+		return code == nil
+	})
+	return r, hint, code
 }
 
 // hints collects the brokers whose addresses go with leader hints.
