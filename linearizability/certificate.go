@@ -28,7 +28,7 @@ func (t *tally) prove(f finding) *model.Certificate {
 		}
 		switch {
 		case f.other != none && pass != none:
-			c.Sentence = fmt.Sprintf("%s, but the final read that began at %s found %s at that offset.", ack, c.began(c.op("final", pass)), c.record(f.other))
+			c.Sentence = fmt.Sprintf("%s, but the final read that began at %s found %s at that offset.", ack, c.began(c.op("final", pass)), lower(c.record(f.other)))
 		case pass != none:
 			c.Sentence = fmt.Sprintf("%s, but the final read that began at %s went past that offset without it.", ack, c.began(c.op("final", pass)))
 		default:
@@ -54,10 +54,13 @@ func (t *tally) prove(f finding) *model.Certificate {
 		before := c.op("before", f.a)
 		c.Sentence = fmt.Sprintf("Session %d had read %s up to offset %d at %s, but its next read at %s was given offset %d.", h.ops[f.b].session, f.part.name(), h.reach(&h.ops[f.a])-1, c.ended(before), c.ended(c.op("reader", f.b)), f.offset)
 	case model.Reordered:
-		later := c.op("later", f.b)
-		earlier := c.op("earlier", f.a)
-		c.Sentence = fmt.Sprintf("%s%s lies at offset %d of %s, but %s, which the same producer sent before it%s, lies behind it at offset %d",
-			c.record(f.other), c.acked(later), f.part.base+int64(t.position[f.other]), f.part.name(), lower(c.record(f.record)), c.acked(earlier), f.offset)
+		later := c.op("later", f.a)
+		earlier := later // both may have been sent by one append
+		if f.b != f.a {
+			earlier = c.op("earlier", f.b)
+		}
+		c.Sentence = fmt.Sprintf("%s%s lies at %s, but %s%s, which the same producer sent before it, lies behind it at offset %d",
+			c.record(f.record), c.acked(later), where, lower(c.record(f.other)), c.acked(earlier), f.part.base+int64(t.position[f.other]))
 		if r := h.returning(f.part, f.offset, f.record, none); r != none {
 			c.Sentence += fmt.Sprintf(", as the read at %s found", c.began(c.op("reader", r)))
 		}
@@ -101,9 +104,9 @@ func (t *tally) prove(f finding) *model.Certificate {
 	case model.UnfillableGap:
 		by := c.op("known", f.b)
 		if pass := h.passing(f.part, f.offset); pass != none {
-			c.Sentence = fmt.Sprintf("There is no record at %s: the final read that began at %s went past it, and no append can have filled it since offset %d existed at %s.", where, c.began(c.op("final", pass)), f.part.base+int64(f.other), c.ended(by))
+			c.Sentence = fmt.Sprintf("There is no record at %s: the final read that began at %s went past it, and no append can have filled it since offset %d existed at %s.", where, c.began(c.op("final", pass)), f.above, c.ended(by))
 		} else {
-			c.Sentence = fmt.Sprintf("Offset %d of %s existed at %s, but nobody saw offset %d, and no append of unknown outcome that was sent before can have filled it.", f.part.base+int64(f.other), f.part.name(), c.ended(by), f.offset)
+			c.Sentence = fmt.Sprintf("Offset %d of %s existed at %s, but nobody saw offset %d, and no append of unknown outcome that was sent before can have filled it.", f.above, f.part.name(), c.ended(by), f.offset)
 		}
 	case model.Phantom:
 		read := c.op("reader", f.b)
@@ -158,7 +161,7 @@ func (t *tally) prove(f finding) *model.Certificate {
 			saw = fmt.Sprintf("the log end at %d", f.offset)
 		}
 		c.Sentence = fmt.Sprintf("Offset %d of %s existed when %s ended at %s, but the %s of process %d that began at %s saw %s.",
-			f.part.base+int64(f.other), f.part.name(), lower(the(h.ops[f.b].kind)), c.ended(c.op("known", f.b)), stale.kind, stale.process, c.began(c.op("stale", f.a)), saw)
+			f.above, f.part.name(), lower(the(h.ops[f.b].kind)), c.ended(c.op("known", f.b)), stale.kind, stale.process, c.began(c.op("stale", f.a)), saw)
 	}
 	return &c.Certificate
 }

@@ -50,9 +50,9 @@ func (p *part) index(offset int64) (i int, ok bool) {
 // name is "p3".
 func (p *part) name() string { return fmt.Sprintf("p%d", p.number) }
 
-// extent finds base, start and the number of offsets, and where the drain begins for this partition.
+// extent finds start and base, the number of offsets, and where the drain begins for this partition.
 func (h *history) extent(p *part) error {
-	low, high, known := int64(math.MaxInt64), int64(-1), int64(0)
+	low, high, known, length := int64(math.MaxInt64), int64(-1), int64(0), int64(0)
 	p.finalFrom, p.endOp, p.end = h.drain, none, -1
 	for _, i := range p.ops {
 		o := &h.ops[i]
@@ -73,20 +73,27 @@ func (h *history) extent(p *part) error {
 				low, high = min(low, r.Offset), max(high, r.Offset+int64(r.Count)-1)
 				known += int64(r.Count)
 			}
+			length = max(length, o.high)
 		case o.kind == histories.StartOffset:
 			p.start = max(p.start, o.offset)
+		case o.kind == histories.EndOffset:
+			length = max(length, o.offset)
 		}
 	}
-	if high < 0 {
-		return nil
-	}
 	// Arrays are as long as the offsets reach: far more offsets than records is damage, or not a log that this checker is for.
-	if span := high - low + 1; span > 64*known+1<<20 {
+	room := 64*known + 1<<20
+	if high >= 0 && high-low >= room {
 		return fmt.Errorf("%w: partition %d: %d records spread over %d offsets from %d on, expected at most 64 offsets a record",
-			histories.ErrMalformed, p.number, known, span, low)
+			histories.ErrMalformed, p.number, known, high-low+1, low)
 	}
-	p.base = low
-	p.at = make([]int32, high-low+1)
+	// A log begins at its start. One whose first known record lies far above began before the history did.
+	p.base = min(low, p.start)
+	if high >= 0 && high-p.base >= room {
+		p.base = low
+	}
+	// Offsets that an answer counted exist, even if nobody saw their records.
+	high = max(high, min(length-1, p.base+room-1))
+	p.at = make([]int32, max(0, high-p.base+1))
 	for i := range p.at {
 		p.at[i] = none
 	}
@@ -251,26 +258,16 @@ func (h *history) judgeComplete(p *part, drained bool, whyNot string) {
 	case p.endOp == none:
 		p.why = fmt.Sprintf("no read of the drain reached the end of %s", p.name())
 		return
-	case p.end > p.base+int64(len(p.at)) && len(p.at) > 0, p.end > p.start && len(p.at) == 0:
+	case p.end > p.base+int64(len(p.at)):
 		p.why = fmt.Sprintf("%s ends at %d, but nothing was read there", p.name(), p.end)
 		return
 	}
 	covered := p.start // a prefix [start, covered) of the log was passed
-	if len(p.at) > 0 && p.start < p.base && p.end > p.start {
-		for _, i := range p.ops {
-			if o := &h.ops[i]; p.final(o) && o.kind.IsRead() && o.offset <= p.start && h.reach(o) >= min(p.base, p.end) && (o.runs > 0) {
-				covered = p.base
-				break
-			}
+	for covered < p.end {
+		if i, ok := p.index(covered); !ok || p.marks[i]&passed == 0 {
+			break
 		}
-	}
-	if covered >= p.base {
-		for covered < p.end {
-			if i, ok := p.index(covered); !ok || p.marks[i]&passed == 0 {
-				break
-			}
-			covered++
-		}
+		covered++
 	}
 	if covered < p.end {
 		p.why = fmt.Sprintf("%s was not read from offset %d to its end %d", p.name(), covered, p.end)

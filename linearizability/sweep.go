@@ -40,7 +40,8 @@ func (h *history) upper(p *part, t *tally, l level) bounds {
 		if r == none || !p.trust(i, t.contract) || t.contract.Acks == 0 {
 			continue
 		}
-		if w := &h.ops[h.writer[r]]; w.outcome == histories.OK && (w.offset < 0 || h.ackedAt(r) == p.base+int64(i)) {
+		if w := &h.ops[h.writer[r]]; w.outcome == histories.OK &&
+			(w.offset < 0 && int(t.position[r]) == i || h.ackedAt(r) == p.base+int64(i)) {
 			lower(i, w.end, h.writer[r])
 		}
 	}
@@ -98,7 +99,7 @@ func (h *history) sweep(p *part, t *tally, b bounds) {
 			continue // a future read, found where it was read
 		}
 		t.add(finding{claim: model.RealTimeOrder, anomaly: model.ReorderedRealtime, part: p, offset: p.base + int64(i), record: r, other: p.at[b.of[i]],
-			a: w, b: b.op[i], seen: true, hidden: by.kind == histories.EndOffset || by.kind.IsRead() && by.high-1-p.base >= int64(b.of[i]) && h.reach(by) <= p.base+int64(b.of[i])})
+			a: w, b: b.op[i], seen: true, hidden: by.kind != histories.Append && (p.final(by) || by.kind != histories.Fetch || h.reach(by) <= p.base+int64(b.of[i]))})
 	}
 }
 
@@ -137,7 +138,7 @@ func (h *history) stale(p *part, t *tally, b bounds) {
 		if i >= int64(len(p.at)) || b.by[i] >= o.inv {
 			continue
 		}
-		t.add(finding{claim: model.ReadAfterAck, anomaly: model.StaleRead, part: p, offset: end, record: p.at[b.of[i]], other: b.of[i], a: op, b: b.op[i], seen: true})
+		t.add(finding{claim: model.ReadAfterAck, anomaly: model.StaleRead, part: p, offset: end, record: p.at[b.of[i]], other: none, above: p.base + int64(b.of[i]), a: op, b: b.op[i], seen: true})
 	}
 }
 
@@ -146,12 +147,6 @@ func (h *history) stale(p *part, t *tally, b bounds) {
 func (h *history) fill(p *part, t *tally, b bounds) {
 	if !t.contract.Dense {
 		return
-	}
-	last := -1 // holes lie below the last known offset
-	for i := range p.at {
-		if p.trust(i, t.contract) {
-			last = i
-		}
 	}
 	// Where acknowledged records may go, holes below them may have been filled in a log that is gone: only the final log counts.
 	oneLog := t.contract.Acks == -1 && !t.contract.Unclean
@@ -170,36 +165,30 @@ func (h *history) fill(p *part, t *tally, b bounds) {
 		}
 	}
 	batches, unread := false, int64(0)
-	hole := func(offset int64, i int, certain bool) bool {
+	hole := func(i int, certain bool) {
 		if !certain {
 			unread++
 			if len(free) > 0 && h.ops[free[0]].inv < b.by[i] {
 				batches = batches || h.ops[free[0]].records > 1
 				free = free[1:]
-				return true
+				return
 			}
 		}
-		t.add(finding{claim: model.OffsetAgreement, anomaly: model.UnfillableGap, part: p, offset: offset, record: p.at[b.of[i]], other: b.of[i], a: none, b: b.op[i], seen: true})
-		return false
+		t.add(finding{claim: model.OffsetAgreement, anomaly: model.UnfillableGap, part: p, offset: p.base + int64(i), record: p.at[b.of[i]], other: none, above: p.base + int64(b.of[i]), a: none, b: b.op[i], seen: true})
 	}
-	if last < 0 {
-		return
+	limit := len(p.at)
+	if p.complete { // what lay behind the end of the final log is gone, and judged as such
+		limit = min(limit, int(max(p.end-p.base, 0)))
 	}
-	if oneLog {
-		for k := p.start; k < p.base; k++ {
-			if !hole(k, 0, false) {
-				break // all holes below have the same bound: the rest cannot be filled either
-			}
-		}
-	}
-	for i := max(int(p.start-p.base), 0); i < last; i++ {
-		if p.at[i] != none || p.marks[i]&defective != 0 {
+	for i := max(int(p.start-p.base), 0); i < limit; i++ {
+		// Without a bound nobody knows of an offset as high as this.
+		if p.at[i] != none || p.marks[i]&defective != 0 || b.by[i] == math.MaxUint64 {
 			continue
 		}
 		if p.marks[i]&passed != 0 {
-			hole(p.base+int64(i), i, true)
+			hole(i, true)
 		} else if oneLog {
-			hole(p.base+int64(i), i, false)
+			hole(i, false)
 		}
 	}
 	if batches {

@@ -12,6 +12,7 @@ type finding struct {
 	anomaly       model.Anomaly
 	part          *part
 	offset        int64
+	above         int64 // an offset that was known to exist, of a gap or a stale read
 	record, other int32
 	a, b          int32 // operations
 	seen          bool  // readers saw both sides

@@ -31,8 +31,11 @@ type window struct {
 // The model's operations. Its state is the length of the log. Content is checked against the settled log, so that two operations that want
 // different records at one offset cannot both be legal.
 type (
-	// put appends n records at a known offset.
-	put struct{ offset, n int64 }
+	// put appends n records at a known offset; lasting tells that the log still holds them there.
+	put struct {
+		offset, n int64
+		lasting   bool
+	}
 	// look needs a log of at least length; sound tells that all it returned is in the log.
 	look struct {
 		length int64
@@ -48,13 +51,15 @@ type (
 // model is an append-only log in Kafka's terms: appends in real time at the offsets given, reads never from the future and never of anything
 // else than what lasts, but not necessarily fresh (L1 and L2).
 func (w *window) model() porcupine.Model {
+	dense := w.h.tally.contract.Dense
 	return porcupine.Model{
 		Init: func() any { return w.from },
 		Step: func(state, input, _ any) (bool, any) {
 			length := state.(int64)
 			switch in := input.(type) {
 			case put:
-				return in.offset == length, length + in.n
+				next := in.offset == length || !dense && in.offset > length
+				return in.lasting && next, in.offset + in.n
 			case look:
 				return in.sound && length >= in.length, length
 			case closing:
@@ -205,7 +210,16 @@ func (w *window) append(op int32) {
 		w.suspect |= o.suspect &^ mustFail
 		return
 	}
-	w.add(put{o.offset, int64(o.records)}, o.inv, o.end, o.suspect)
+	in := put{o.offset, int64(o.records), true}
+	for j := range o.records {
+		i, ok := w.part.index(o.offset + int64(j))
+		if !ok || w.part.at[i] != o.first+j {
+			in.lasting = false
+		} else if !w.part.trust(i, w.h.tally.contract) {
+			w.unread = true
+		}
+	}
+	w.add(in, o.inv, o.end, o.suspect)
 }
 
 // read adds a read by what it proves of the log's length and content.
@@ -252,14 +266,14 @@ func (w *window) settled() {
 				continue // its put is here
 			}
 			// It was acknowledged in another window: its offset says that it came into being here.
-			w.add(put{offset, 1}, o.inv, o.end, o.suspect)
+			w.add(put{offset, 1, true}, o.inv, o.end, o.suspect)
 			continue
 		}
 		ret := uint64(math.MaxUint64)
 		if o.outcome == histories.OK && h.ackedAt(record) < 0 && h.tally.contract.Acks != 0 && p.base+int64(h.tally.position[record]) == offset {
 			ret = o.end
 		}
-		w.add(put{offset, 1}, o.inv, min(ret, w.toSeq), o.suspect)
+		w.add(put{offset, 1, true}, o.inv, min(ret, w.toSeq), o.suspect)
 	}
 	w.add(closing{w.to, sound || !h.tally.contract.Dense}, clampSeq(w.toSeq), clampSeq(w.toSeq), 0)
 }
