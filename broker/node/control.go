@@ -31,10 +31,16 @@ type control struct {
 	send    func(to int32, m *raftpb.Message) // does not block; loss is allowed
 	publish func(*controller.Image)           // does not block
 
+	eager   bool // stand for election at once
 	lead    atomic.Int32
 	changed news // the leader
 	first   []controller.Effect
 }
+
+const (
+	eagerEach = 15 * time.Millisecond
+	eagerFor  = 2 * time.Second
+)
 
 // queueLength of the controller's inputs. Raft's messages are dropped when it is full; requests wait.
 const queueLength = 512
@@ -44,7 +50,7 @@ func newControl(cfg controller.Config, stored controller.Stored, store raftStore
 	if err != nil {
 		return nil, err
 	}
-	c := &control{log: log, core: core, store: store, every: cfg.TickEvery, in: make(chan controller.Input, queueLength), first: first}
+	c := &control{log: log, core: core, store: store, every: cfg.TickEvery, in: make(chan controller.Input, queueLength), first: first, eager: cfg.Self == cfg.Voters[0]}
 	c.lead.Store(-1)
 	return c, nil
 }
@@ -60,11 +66,24 @@ func (c *control) run(ctx context.Context) error {
 	c.first = nil
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
+	// Raft waits a random time before it elects. So that a new cluster is up at once, the voter with the lowest id does not.
+	eager := time.NewTicker(eagerEach)
+	defer eager.Stop()
+	if !c.eager {
+		eager.Stop()
+	}
+	started := time.Now()
 	for {
 		var in controller.Input
 		select {
 		case <-tick.C:
 			in = controller.Tick{}
+		case <-eager.C:
+			if c.leader() >= 0 || time.Since(started) > eagerFor {
+				eager.Stop()
+				continue
+			}
+			in = controller.Campaign{}
 		case in = <-c.in:
 		case <-ctx.Done():
 			return nil

@@ -41,6 +41,8 @@ type Token any
 type (
 	// Tick: Config.TickEvery has passed.
 	Tick struct{}
+	// Campaign: stand for election now instead of after raft's time-out, as when the cluster starts. While there is a leader it changes nothing (PreVote).
+	Campaign struct{}
 	// Message of another voter's raft.
 	Message struct{ Message *raftpb.Message }
 	// Unreachable: sending to that voter failed.
@@ -58,6 +60,7 @@ type (
 )
 
 func (Tick) input()          {}
+func (Campaign) input()      {}
 func (Message) input()       {}
 func (Unreachable) input()   {}
 func (Request) input()       {}

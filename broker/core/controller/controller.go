@@ -125,6 +125,10 @@ func (c *Controller) input(now time.Time, in Input) {
 			c.supervise(now)
 		}
 		c.lastTick = now
+	case Campaign:
+		if c.leader == none && c.raft.BasicStatus().Lead == raft.None {
+			_ = c.raft.Campaign() // refused while entries that change the voters wait, of which there are none
+		}
 	case Message:
 		if c.sound(in.Message) {
 			// What Step refuses (a response that nobody waits for) is a message lost, which raft takes.
