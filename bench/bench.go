@@ -82,7 +82,7 @@ func Run(ctx context.Context, cfg Config, progress Progress) (Result, error) {
 	if err := cfg.Validate(); err != nil {
 		return Result{}, err
 	}
-	admin, err := kgo.NewClient(kgo.SeedBrokers(cfg.Bootstrap...), kgo.ClientID("ackproof-bench-admin"))
+	admin, err := kgo.NewClient(kgo.SeedBrokers(cfg.Bootstrap...), kgo.ClientID("ackproof-bench-admin"), kgo.MetadataMinAge(readyEach))
 	if err != nil {
 		return Result{}, fmt.Errorf("client for %v: %w", cfg.Bootstrap, err)
 	}

@@ -11,8 +11,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// readyTimeout bounds the wait for a new topic's leaders and in-sync sets.
-const readyTimeout = 30 * time.Second
+const (
+	// readyTimeout bounds the wait for a new topic's leaders and in-sync sets.
+	readyTimeout = 30 * time.Second
+	// readyEach is how often the cluster is asked for them.
+	readyEach = 20 * time.Millisecond
+)
 
 // benchTopic is the topic that is loaded.
 type benchTopic struct {
@@ -49,7 +53,7 @@ func prepareTopic(ctx context.Context, admin *kadm.Client, cfg Config) (*benchTo
 		case <-ctx.Done():
 			t.remove()
 			return nil, fmt.Errorf("topic %s is not ready after %v: %w", t.Name, readyTimeout, last)
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(readyEach):
 		}
 	}
 }
