@@ -20,6 +20,7 @@ type PresetStep struct {
 	Kind        Kind
 	Role        Role
 	Shape       Shape
+	Aside       bool // as Target.Aside
 	HalfClients bool // every second client is cut off from the targets as well, the others stay on their side
 	// The first step begins the sequence. The others begin After the step Follows took effect (Healed: was healed), once the state is reached.
 	Follows     int
@@ -169,7 +170,7 @@ var ShrinkThenKill = Preset{
 	Name: "shrink-then-kill", Nodes: 3,
 	Why: "Fetches do not reach the leader although it reaches the controller, until it is alone in the in-sync set; then it dies. What was appended while the set was large enough and shrank afterwards was never safe to acknowledge.",
 	Steps: []PresetStep{
-		{Kind: Partition, Role: RoleLeader, Shape: DialIn, For: lags(2.5, 2.5), Until: 1},
+		{Kind: Partition, Role: RoleLeader, Aside: true, Shape: DialIn, For: lags(2.5, 2.5), Until: 1},
 		{Kind: Kill, Role: RoleSame, ISRAtMost: 1, Expect: lags(1.4, 1.4), After: fetches(1, 4), For: sessions(0.8, 1.2)},
 	},
 }

@@ -122,7 +122,7 @@ func (g *generator) draw(p Preset) sequence {
 	var took, heals []time.Duration
 	for i, s := range p.Steps {
 		f := Fault{Kind: s.Kind, ForMS: g.span(s.For), StaggerMS: g.span(s.Stagger), Preset: p.Name,
-			Target: Target{Role: s.Role, Partition: AnyPartition}, Cut: Cut{Shape: s.Shape}}
+			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape}}
 		if s.HalfClients {
 			for c := 2; c <= g.o.Clients; c += 2 {
 				f.Cut.Clients = append(f.Cut.Clients, c)

@@ -134,6 +134,8 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "target.node", "nothing, unless the role is node"
 	case !partition(f.Target.Partition):
 		return "target.partition", partitionWanted
+	case f.Target.Aside && f.Target.Partition != AnyPartition:
+		return "target.aside", "false, unless target.partition is -1"
 	}
 	if f.Kind != Partition {
 		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 {

@@ -103,6 +103,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"target.node", func(f *Fault) { f.Target = Target{Role: RoleNode, Node: 4} }},
 		{"target.node", func(f *Fault) { f.Target.Node = 1 }},
 		{"target.partition", func(f *Fault) { f.Target.Partition = -2 }},
+		{"target.aside", func(f *Fault) { f.Target.Aside = true }},
 		{"cut.shape", func(f *Fault) { f.Cut.Shape = "" }},
 		{"cut.clients[0]", func(f *Fault) { f.Cut.Clients = []int{9} }},
 		{"cut", func(f *Fault) { f.Kind = Pause }},

@@ -81,7 +81,9 @@ const (
 type Target struct {
 	Role      Role  `json:"role"`
 	Partition int32 `json:"partition"` // AnyPartition: chosen when the fault starts
-	Node      int   `json:"node,omitempty"`
+	// Aside, with AnyPartition: waits up to 4 s for a partition whose leader is not the controller, if there is none at first.
+	Aside bool `json:"aside,omitempty"`
+	Node  int  `json:"node,omitempty"`
 }
 
 // Shape is the shape of a network partition, drawn round the target nodes.

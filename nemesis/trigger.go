@@ -130,6 +130,11 @@ func (x *execution) choose(ctx context.Context, l *life, since time.Time) error 
 		return nil
 	}
 	var problem error
+	if t.Aside {
+		x.watcher.until(ctx, since, asidePatience, func(r systems.Roles) bool {
+			return slices.ContainsFunc(r.Partitions, func(p systems.PartitionRoles) bool { return p.Leader != 0 && p.Leader != r.Controller })
+		})
+	}
 	ok := x.watcher.until(ctx, since, rolesPatience, func(r systems.Roles) bool {
 		problem = x.byRole(l, r)
 		return problem == nil

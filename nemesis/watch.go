@@ -28,8 +28,8 @@ type watcher struct {
 	known   bool
 	roles   systems.Roles
 	asked   time.Time // when that view was asked for
-	leader  []int // the last known leader of each partition, 0 if there never was one
-	joined  []int // whoever entered the in-sync set last, 0 unknown
+	leader  []int     // the last known leader of each partition, 0 if there never was one
+	joined  []int     // whoever entered the in-sync set last, 0 unknown
 	changes int
 	news    chan struct{} // closed and replaced at each look
 }

@@ -26,7 +26,7 @@ const (
 	fetchWait       = 200 * time.Millisecond
 	raftTick        = 50 * time.Millisecond
 	electionTimeout = 1000 * time.Millisecond
-	rebalanceEach   = 5 * time.Second // leadership returns to the preferred replicas: leaders stay spread over the nodes
+	rebalanceEach   = 2 * time.Second // leadership returns to the preferred replicas: leaders stay spread over the nodes
 	fetchRound      = 50 * time.Millisecond
 	// livenessBound is what the contract allows from the heal to full service: elections, registrations and catching up after the longest fault.
 	livenessBound = 20 * time.Second
