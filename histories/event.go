@@ -82,8 +82,8 @@ type Event struct {
 	Code          int16 // Kafka's error code of a Fail or Info, 0 for none; NoAnswer for a lost connection or a time-out
 	// Pipelined, in an Invoke: the process may have other operations open at the same time. Without it one process has at most one.
 	Pipelined bool
-	Runs          []Run
-	Note          string
+	Runs      []Run
+	Note      string
 }
 
 // NoAnswer is the Code of an operation that ended without an answer from the broker.

@@ -1,0 +1,64 @@
+package histories
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestJoinerRefuses(t *testing.T) {
+	write := func(seq int64, n int32) []Run { return []Run{{Producer: 1, Sequence: seq, Count: n}} }
+	inv := Event{Seq: 1, Op: 1, Kind: Append, Process: 1, Runs: write(5, 5)}
+	cases := []struct {
+		want   string // part of the error; "" = accepted
+		events []Event
+	}{
+		{"", []Event{inv, {Seq: 2, Op: 1, Type: OK, Kind: Append, Process: 1}, {Seq: 3, Op: 3, Kind: Fetch, Process: 1}}},
+		{"", []Event{inv, {Seq: 2, Op: 2, Kind: Append, Process: 2, Runs: write(0, 5)}, {Seq: 3, Op: 3, Kind: Append, Process: 3, Runs: write(10, 2)}}},
+		{"", []Event{{Seq: 1, Op: 1, Kind: Fetch, Pipelined: true}, {Seq: 2, Op: 2, Kind: Fetch, Pipelined: true}}},
+		{"", []Event{{Seq: 1, Kind: Phase, Type: Info, Note: "load"}, {Seq: 9, Kind: Fault}}},
+		{"rising numbers", []Event{inv, {Seq: 1, Kind: Phase}}},
+		{"lies before", []Event{{Seq: 1, Time: 5, Kind: Phase}, {Seq: 2, Time: 4, Kind: Phase}}},
+		{"unknown kind", []Event{{Seq: 1, Kind: 9}}},
+		{"unknown type", []Event{inv, {Seq: 2, Op: 1, Type: 7, Kind: Append, Process: 1}}},
+		{"partition -1", []Event{{Seq: 1, Op: 1, Kind: Fetch, Partition: -1}}},
+		{"expected its own number", []Event{{Seq: 2, Op: 1, Kind: Fetch}}},
+		{"still open", []Event{inv, {Seq: 2, Op: 2, Kind: Fetch, Process: 1}}},
+		{"still open", []Event{inv, {Seq: 2, Op: 2, Kind: Fetch, Process: 1, Pipelined: true}}},
+		{"still open", []Event{{Seq: 1, Op: 1, Kind: Fetch, Pipelined: true}, {Seq: 2, Op: 2, Kind: Fetch}}},
+		{"append of nothing", []Event{{Seq: 1, Op: 1, Kind: Append}}},
+		{"at least one", []Event{{Seq: 1, Op: 1, Kind: Append, Runs: write(0, 0)}}},
+		{"at least one", []Event{{Seq: 1, Op: 1, Kind: Append, Runs: write(-1, 1)}}},
+		{"a second time", []Event{inv, {Seq: 2, Op: 2, Kind: Append, Process: 2, Runs: write(9, 1)}}},
+		{"a second time", []Event{inv, {Seq: 2, Op: 2, Kind: Append, Process: 2, Runs: write(4, 2)}}},
+		{"a second time", []Event{inv, {Seq: 2, Op: 2, Kind: Append, Process: 2, Runs: write(0, 20)}}},
+		{"not open", []Event{inv, {Seq: 2, Op: 1, Type: OK, Kind: Append, Process: 1}, {Seq: 3, Op: 1, Type: OK, Kind: Append, Process: 1}}},
+		{"not open", []Event{{Seq: 2, Op: 1, Type: OK, Kind: Append}}},
+		{"of process 1", []Event{inv, {Seq: 2, Op: 1, Type: OK, Kind: Append, Process: 2}}},
+		{"completes operation", []Event{inv, {Seq: 2, Op: 1, Type: OK, Kind: Fetch, Process: 1}}},
+		{"completes operation", []Event{inv, {Seq: 2, Op: 1, Type: OK, Kind: Append, Process: 1, Partition: 4}}},
+		{"expected −1 or more", []Event{inv, {Seq: 2, Op: 1, Type: OK, Kind: Append, Process: 1, Offset: -2}}},
+		{"from 0 on", []Event{{Seq: 1, Op: 1, Kind: Fetch}, {Seq: 2, Op: 1, Type: OK, Kind: Fetch, Runs: []Run{{Offset: -1, Count: 1}}}}},
+		{"at least one", []Event{{Seq: 1, Op: 1, Kind: Fetch}, {Seq: 2, Op: 1, Type: OK, Kind: Fetch, Runs: []Run{{Count: 0}}}}},
+	}
+	for i, c := range cases {
+		join := NewJoiner()
+		var err error
+		for j := range c.events {
+			if _, err = join.Join(&c.events[j]); err != nil {
+				if j != len(c.events)-1 {
+					t.Errorf("case %d: event %d is refused already: %v", i, j, err)
+				}
+				break
+			}
+		}
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("case %d: %v, want it accepted", i, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("case %d: %v, want an error with %q", i, err, c.want)
+		case err != nil && !errors.Is(err, ErrMalformed):
+			t.Errorf("case %d: %v is no ErrMalformed", i, err)
+		}
+	}
+}
