@@ -58,9 +58,12 @@ func TestForbiddenImportsAreFound(t *testing.T) {
 			t.Errorf("%s imports %s: found %v, allowed: %v", c.from, c.to, findings, c.allowed)
 		}
 	}
-	// A test of the broker may put its parts together, a test of the harness may not import the broker.
+	// Tests put the parts of their own side together, and do not cross over.
 	if f := Check("m", []source.Package{{ImportPath: "m/broker/wire", XTestImports: []string{"m/broker/node"}}}); len(f) != 0 {
 		t.Errorf("a test inside of the broker: %v", f)
+	}
+	if f := Check("m", []source.Package{{ImportPath: "m/systems", XTestImports: []string{"m/nemesis"}}}); len(f) != 0 {
+		t.Errorf("a test outside of the broker: %v", f)
 	}
 	if f := Check("m", []source.Package{{ImportPath: "m/harness", TestImports: []string{"m/broker/node"}}}); len(f) != 1 {
 		t.Errorf("a test of the harness that imports the broker: %v", f)
