@@ -77,7 +77,7 @@ func (r *run) wait(ctx context.Context, length time.Duration, certain <-chan str
 		case <-certain:
 			return
 		case <-tick.C:
-			r.Observer.Tick(time.Since(begin), fmt.Sprintf("%d records acknowledged, %d leader changes", r.counters.Total(), r.runner.LeaderChanges()))
+			r.Observer.Tick(time.Since(begin), fmt.Sprintf("%d records acknowledged, %d of %d faults begun", r.counters.Total(), r.begun.Load(), len(r.schedule.Faults)))
 		}
 	}
 }

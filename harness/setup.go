@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ackproof/histories"
@@ -40,6 +41,7 @@ type run struct {
 	notes  []string
 	broken []string // parts of the harness that died
 
+	begun   atomic.Int64 // faults that have taken effect
 	faults  []model.FaultResult
 	ended   []string // nodes that ended by themselves
 	seconds model.Seconds
@@ -172,6 +174,9 @@ const setUpBound = 60 * time.Second
 
 // faultStep puts a step of the nemesis into the journal.
 func (r *run) faultStep(s nemesis.FaultStep) {
+	if s.Step == nemesis.Began {
+		r.begun.Add(1)
+	}
 	r.journal.Mark(histories.Event{Kind: histories.Fault, Offset: int64(s.Fault), Note: string(s.Step) + ": " + s.Note})
 }
 

@@ -81,11 +81,12 @@ func (t Test) Run(ctx context.Context) (out *Outcome, err error) {
 		{"drain", r.drain},
 		{"check", r.check},
 	} {
-		if err := phase.do(ctx); err != nil {
-			return nil, err
-		}
-		if ctx.Err() != nil {
+		err := phase.do(ctx)
+		if ctx.Err() != nil { // then everything fails, and this is why
 			return nil, infra(phase.name, errors.New("interrupted"))
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return r.outcome(), nil

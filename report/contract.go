@@ -16,11 +16,11 @@ func Contract(c model.Contract) string {
 		acks = "all"
 	}
 	var out strings.Builder
-	out.WriteString(wrap("contract  ", fmt.Sprintf("%s, workload %s: %s × %s, min.insync.replicas=%d, acks=%s, idempotence %s, unclean election %s, flush %s",
+	out.WriteString(wrap("contract   ", fmt.Sprintf("%s, workload %s: %s × %s, min.insync.replicas=%d, acks=%s, idempotence %s, unclean election %s, flush %s",
 		c.System, c.Workload, plural(c.Partitions, "partition"), copies(c.Replication), c.MinISR, acks,
 		onOff(c.Idempotent), onOff(c.Unclean), flush(c.FlushEach))))
 	if p, ok := c.Promise(model.NoLoss); ok {
-		out.WriteString(wrap("promised  ", p.Text))
+		out.WriteString(wrap("promised   ", p.Text))
 	}
 	var names, permitted []string
 	for _, p := range c.Promises {
@@ -31,11 +31,11 @@ func Contract(c model.Contract) string {
 			permitted = append(permitted, fmt.Sprintf("%s (%s)", a, p.Permits[a]))
 		}
 	}
-	out.WriteString(wrap("also      ", strings.Join(names, ", ")))
+	out.WriteString(wrap("also       ", strings.Join(names, ", ")))
 	if len(permitted) == 0 {
 		permitted = []string{"nothing"}
 	}
-	out.WriteString(wrap("permitted ", strings.Join(permitted, ", ")))
+	out.WriteString(wrap("permitted  ", strings.Join(permitted, ", ")))
 	return out.String()
 }
 

@@ -36,7 +36,7 @@ func NewProgress(out io.Writer, quiet bool) *Progress {
 
 // Planned prints what the run will do and how to repeat it, before anything happens.
 func (p *Progress) Planned(seed int64, replay string, contract model.Contract, faults int) {
-	p.Note(fmt.Sprintf("seed %d  (repeat with: %s)\n%sfaults    %s planned", seed, replay, Contract(contract), number(faults)))
+	p.Note(fmt.Sprintf("seed %d  (repeat with: %s)\n%sfaults     %s planned", seed, replay, Contract(contract), number(faults)))
 }
 
 // Phase begins a phase that lasts about that long; 0: unknown.
@@ -66,7 +66,7 @@ func (p *Progress) Tick(elapsed time.Duration, text string) {
 		p.bar.Describe(fmt.Sprintf("%-6s %s", p.phase, text))
 		// A bar that cannot be drawn is no reason to stop a run.
 		_ = p.bar.Set64(min(elapsed.Milliseconds(), p.bar.GetMax64()-1))
-	case time.Since(p.last) >= lineEvery:
+	case !p.tty && time.Since(p.last) >= lineEvery:
 		p.last = time.Now()
 		fmt.Fprintf(p.out, "%s %.0f s: %s\n", p.phase, elapsed.Seconds(), text)
 	}

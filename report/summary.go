@@ -23,8 +23,9 @@ type Run struct {
 func Summary(r Run) string {
 	var out strings.Builder
 	res := r.Results
-	out.WriteString("\n" + wrap("verdict   ", fmt.Sprintf("%s  (%s %s, workload %s, seed %d)",
-		strings.ToUpper(string(res.Verdict)), res.System.Name, res.System.Version, res.Workload, res.Seed)))
+	out.WriteString(fmt.Sprintf("seed %d  (repeat with: %s)\n", res.Seed, r.Replay))
+	out.WriteString(wrap("verdict    ", fmt.Sprintf("%s  (%s %s, workload %s)",
+		strings.ToUpper(string(res.Verdict)), res.System.Name, res.System.Version, res.Workload)))
 	out.WriteString(wrap("operations ", fmt.Sprintf("%s ok, %s failed, %s unknown; records: %s acknowledged, %s unknown, %s read",
 		number(res.Operations.OK), number(res.Operations.Fail), number(res.Operations.Info),
 		number(res.Records.Acked), number(res.Records.Indeterminate), number(res.Records.Read))))
@@ -33,7 +34,7 @@ func Summary(r Run) string {
 		out.WriteString("\n" + proofText(*proof, where))
 	}
 	for _, n := range r.Notes {
-		out.WriteString("\n" + wrap("! ", n))
+		out.WriteString("\n" + note(n))
 	}
 	out.WriteString("\n" + faults(res))
 	if p := permitted(res.Claims); p != "" {
@@ -44,6 +45,16 @@ func Summary(r Run) string {
 	}
 	out.WriteString("\n" + closing(r))
 	return out.String()
+}
+
+// note keeps the lines of a log as they are.
+func note(text string) string {
+	first, rest, _ := strings.Cut(text, "\n")
+	out := wrap("!          ", first)
+	if rest != "" {
+		out += rest + "\n"
+	}
+	return out
 }
 
 // claims is the table of the claims, one line each.
@@ -86,12 +97,12 @@ func firstProof(list []model.ClaimResult) (*model.Certificate, string) {
 
 func proofText(c model.Certificate, where string) string {
 	var out strings.Builder
-	out.WriteString(wrap("proof     ", fmt.Sprintf("%s, partition %d: %s", c.Anomaly, c.Partition, c.Sentence)))
+	out.WriteString(wrap("proof      ", fmt.Sprintf("%s, partition %d: %s", c.Anomaly, c.Partition, c.Sentence)))
 	for _, op := range c.Operations {
-		out.WriteString(wrap("          · ", fmt.Sprintf("%s: %s", op.Role, op.Text)))
+		out.WriteString(wrap("           · ", fmt.Sprintf("%s: %s", op.Role, op.Text)))
 	}
 	if where != "" {
-		out.WriteString(wrap("          ", where))
+		out.WriteString(wrap("           ", where))
 	}
 	return out.String()
 }
@@ -99,7 +110,7 @@ func proofText(c model.Certificate, where string) string {
 // faults is the table of what was done to the system and whether it had an effect.
 func faults(res model.Results) string {
 	if len(res.Faults) == 0 {
-		return "faults    none\n"
+		return "faults     none\n"
 	}
 	effective := 0
 	var rows strings.Builder
@@ -113,13 +124,13 @@ func faults(res model.Results) string {
 			effect = "effective"
 			effective++
 		}
-		rows.WriteString(wrap(fmt.Sprintf("%6.1f–%-5.1fs ", float64(f.FromMS)/1000, float64(f.ToMS)/1000), fmt.Sprintf("%s: %s: %s", effect, what, f.Proof)))
+		rows.WriteString(wrap(fmt.Sprintf("%5.1f–%-5.1f", float64(f.FromMS)/1000, float64(f.ToMS)/1000), fmt.Sprintf("%s: %s: %s", effect, what, f.Proof)))
 	}
 	unavailable := ""
 	if ms, ok := res.UnavailableMS["max"]; ok {
 		unavailable = fmt.Sprintf("; longest time without an acknowledged record %.1f s", float64(ms)/1000)
 	}
-	head := wrap("faults    ", fmt.Sprintf("%d of %d had an effect; %s%s", effective, len(res.Faults), plural(res.LeaderChanges, "leader change"), unavailable))
+	head := wrap("faults     ", fmt.Sprintf("%d of %d had an effect; %s%s", effective, len(res.Faults), plural(res.LeaderChanges, "leader change"), unavailable))
 	return head + rows.String()
 }
 
@@ -128,7 +139,7 @@ func permitted(list []model.ClaimResult) string {
 	var out strings.Builder
 	for _, c := range list {
 		for _, p := range c.Permitted {
-			out.WriteString(wrap("permitted ", fmt.Sprintf("%s × %s, because of %s (under %s)", p.Kind, number(p.Count), p.Because, c.ID)))
+			out.WriteString(wrap("permitted  ", fmt.Sprintf("%s × %s, because of %s (under %s)", p.Kind, number(p.Count), p.Because, c.ID)))
 		}
 	}
 	return out.String()
@@ -154,7 +165,7 @@ func unshown(list []model.ClaimResult) string {
 		members[g] = append(members[g], string(c.ID))
 	}
 	for _, g := range order {
-		out.WriteString(wrap(fmt.Sprintf("%-10s", g.verdict), strings.Join(members[g], ", ")+": "+g.reason))
+		out.WriteString(wrap(fmt.Sprintf("%-11s", g.verdict), strings.Join(members[g], ", ")+": "+g.reason))
 	}
 	return out.String()
 }
@@ -171,20 +182,17 @@ func closing(r Run) string {
 	if r.Opinion != "" {
 		opinion += "; " + r.Opinion
 	}
-	out.WriteString(wrap("second    ", opinion))
+	out.WriteString(wrap("second     ", opinion))
 	complete := "complete"
 	if !res.Drain.Complete {
 		complete = "not complete"
 	}
-	out.WriteString(wrap("drain     ", fmt.Sprintf("%s: %s, %s read to the end", complete, plural(res.Drain.Partitions, "partition"), copies(res.Drain.ReplicasRead))))
+	out.WriteString(wrap("drain      ", fmt.Sprintf("%s: %s, %s read to the end", complete, plural(res.Drain.Partitions, "partition"), copies(res.Drain.ReplicasRead))))
 	t := res.Seconds
-	out.WriteString(wrap("seconds   ", fmt.Sprintf("set-up %.1f, load %.1f, heal %.1f, drain %.1f, check %.1f", t.Setup, t.Load, t.Heal, t.Drain, t.Check)))
+	out.WriteString(wrap("seconds    ", fmt.Sprintf("set-up %.1f, load %.1f, heal %.1f, drain %.1f, check %.1f", t.Setup, t.Load, t.Heal, t.Drain, t.Check)))
 	if r.Dir != "" {
-		out.WriteString("run       " + r.Dir + "\n")
+		out.WriteString("run        " + r.Dir + "\n")
 	}
-	if r.Replay != "" {
-		out.WriteString("replay    " + r.Replay + "\n")
-	}
-	out.WriteString(wrap("exit      ", fmt.Sprintf("%d: %s", res.Exit, meaning(res.Exit))))
+	out.WriteString(wrap("exit       ", fmt.Sprintf("%d: %s", res.Exit, meaning(res.Exit))))
 	return out.String()
 }

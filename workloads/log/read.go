@@ -32,7 +32,7 @@ func (c *client) reread() {
 		if end > 0 && c.env.Rand().IntN(3) > 0 {
 			from = c.env.Rand().Int64N(end)
 		}
-		const stretch = 20_000
+		const stretch = 8_000
 		c.readFrom(0, from, func(position int64, empty bool) bool {
 			return !c.env.Stopped() && !empty && position < from+stretch
 		})
