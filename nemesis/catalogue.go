@@ -132,7 +132,7 @@ var DeafFollower = Preset{
 	Name: "deaf-follower", Nodes: 3,
 	Why: "One follower sleeps through the end of its leader and wakes when the next one, too, is gone before it could be fetched from: a follower that cuts its log by anything but its leader's history loses acknowledged records.",
 	Steps: []PresetStep{
-		{Kind: Pause, Role: RoleFollower, For: sessions(1.2, 1.4), Until: 2},
+		{Kind: Pause, Role: RoleSpare, Aside: true, For: sessions(1.2, 1.4), Until: 2},
 		{Kind: Kill, Role: RoleLeader, After: fetches(0.3, 2), For: fetches(0, 0)},
 		{Kind: Kill, Role: RoleLeader, Follows: 1, LeaderMoved: true, Expect: sessions(0.4, 0.4), For: sessions(0.4, 0.6)},
 	},

@@ -89,7 +89,7 @@ func (s Schedule) Validate(nodes, partitions, clients int) error {
 var (
 	kinds  = []Kind{Kill, Pause, Partition}
 	shapes = []Shape{Isolate, OneWayOut, OneWayIn, Ring, Bridge, DialIn, FollowerWeb, ClientLink}
-	roles  = []Role{RoleLeader, RoleFollower, RoleFollowers, RoleController, RoleLastInISR, RoleInSync, RoleMinority, RoleAll, RoleSame, RoleNode}
+	roles  = []Role{RoleLeader, RoleFollower, RoleFollowers, RoleSpare, RoleController, RoleLastInISR, RoleInSync, RoleMinority, RoleAll, RoleSame, RoleNode}
 )
 
 // wrong returns the first field that is wrong and what was expected, or "".

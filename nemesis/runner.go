@@ -121,7 +121,7 @@ type injury interface {
 
 const (
 	rolesPatience = 1500 * time.Millisecond // for a role to have a holder when a fault starts
-	asidePatience = 4 * time.Second         // for a leader that is not the controller, as Target.Aside says
+	asidePatience = 4 * time.Second         // for a partition of the preferred kind, as Target.Aside says
 	healPatience  = 15 * time.Second        // for a restarted node to answer
 )
 

@@ -205,6 +205,9 @@ func TestRoles(t *testing.T) {
 		{Target{Role: RoleLeader, Partition: AnyPartition}, names(3), "leader of p1"}, // the one that is not the controller
 		{Target{Role: RoleFollowers, Partition: 0}, names(1, 3), "followers of p0"},
 		{Target{Role: RoleFollower, Partition: 0}, names(3), "follower of p0"}, // by preference one in sync
+		{Target{Role: RoleSpare, Partition: 0}, names(3), "spare of p0"},
+		{Target{Role: RoleSpare, Partition: 1}, names(1), "spare of p1"},
+		{Target{Role: RoleSpare, Partition: AnyPartition, Aside: true}, names(1), "spare of p1"},
 		{Target{Role: RoleInSync, Partition: 1}, names(1, 3), "in-sync of p1"},
 		{Target{Role: RoleController}, names(2), "controller"},
 		{Target{Role: RoleNode, Node: 3}, names(3), ""},

@@ -68,6 +68,7 @@ const (
 	RoleLeader     Role = "leader"      // of the partition
 	RoleFollower   Role = "follower"    // one follower of the partition, drawn from the seed
 	RoleFollowers  Role = "followers"   // all of them
+	RoleSpare      Role = "spare"       // the in-sync follower that is last in the replica order: any other would be elected before it
 	RoleController Role = "controller"  // of the cluster
 	RoleLastInISR  Role = "last-in-isr" // whoever entered the in-sync set last (as watched during the run)
 	RoleInSync     Role = "in-sync"     // the whole in-sync set
@@ -81,7 +82,7 @@ const (
 type Target struct {
 	Role      Role  `json:"role"`
 	Partition int32 `json:"partition"` // AnyPartition: chosen when the fault starts
-	// Aside, with AnyPartition: waits up to 4 s for a partition whose leader is not the controller, if there is none at first.
+	// Aside, with AnyPartition: waits up to 4 s for a partition of the preferred kind, if there is none at first.
 	Aside bool `json:"aside,omitempty"`
 	Node  int  `json:"node,omitempty"`
 }

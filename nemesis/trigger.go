@@ -132,7 +132,7 @@ func (x *execution) choose(ctx context.Context, l *life, since time.Time) error 
 	var problem error
 	if t.Aside {
 		x.watcher.until(ctx, since, asidePatience, func(r systems.Roles) bool {
-			return slices.ContainsFunc(r.Partitions, func(p systems.PartitionRoles) bool { return p.Leader != 0 && p.Leader != r.Controller })
+			return slices.ContainsFunc(r.Partitions, func(p systems.PartitionRoles) bool { return aside(p, t.Role, r.Controller) })
 		})
 	}
 	ok := x.watcher.until(ctx, since, rolesPatience, func(r systems.Roles) bool {
@@ -190,6 +190,10 @@ func (x *execution) byRole(l *life, r systems.Roles) error {
 		nodes = followers
 	case RoleInSync:
 		nodes = part.ISR
+	case RoleSpare:
+		if n := spare(part); n != 0 {
+			nodes = []int{n}
+		}
 	case RoleFollower, RoleLastInISR:
 		from := inSync
 		if len(from) == 0 {
@@ -217,18 +221,29 @@ func (x *execution) anyPartition(l *life, r systems.Roles) int32 {
 	}
 	led := int32(-1)
 	for _, p := range l.pick.Perm(len(r.Partitions)) {
-		leader := r.Partitions[p].Leader
-		if leader == 0 {
-			continue
-		}
-		if led < 0 {
-			led = int32(p)
-		}
-		if leader != r.Controller {
+		switch part := r.Partitions[p]; {
+		case aside(part, l.fault.Target.Role, r.Controller):
 			return int32(p)
+		case part.Leader != 0 && led < 0:
+			led = int32(p)
 		}
 	}
 	return led
+}
+
+// aside: the partition is of the kind that AnyPartition prefers.
+func aside(p systems.PartitionRoles, role Role, controller int) bool {
+	return p.Leader != 0 && p.Leader != controller && (role != RoleSpare || spare(p) != controller)
+}
+
+// spare is the last follower in the replica order that is in sync, 0 if there is none.
+func spare(p systems.PartitionRoles) int {
+	for _, n := range slices.Backward(p.Replicas) {
+		if n != p.Leader && slices.Contains(p.ISR, n) {
+			return n
+		}
+	}
+	return 0
 }
 
 func (x *execution) nodeIDs() []int {

@@ -17,7 +17,7 @@ import (
 const (
 	viewTimeout = 300 * time.Millisecond // for one node to tell its view
 	// stragglers is how long the others have after the first node has answered: those that are paused or cut off never will.
-	stragglers = 40 * time.Millisecond
+	stragglers = 20 * time.Millisecond
 	retryEach  = 25 * time.Millisecond
 )
 
