@@ -25,6 +25,7 @@ type part struct {
 	finalFrom uint64 // reads invoked later belong to the drain
 	end       int64  // where the log ends
 	endOp     int32  // the last operation that says so, −1 if none does
+	broken    int64  // from here on some record that was acknowledged or read did not stay: what was known of the log's length there is void
 	complete  bool   // the final log was read from start to end, so what is not in it is gone
 	why       string // why it is not complete
 
@@ -53,7 +54,7 @@ func (p *part) name() string { return fmt.Sprintf("p%d", p.number) }
 // extent finds start and base, the number of offsets, and where the drain begins for this partition.
 func (h *history) extent(p *part) error {
 	low, high, known, length := int64(math.MaxInt64), int64(-1), int64(0), int64(0)
-	p.finalFrom, p.endOp, p.end = h.drain, none, -1
+	p.finalFrom, p.endOp, p.end, p.broken = h.drain, none, -1, math.MaxInt64
 	for _, i := range p.ops {
 		o := &h.ops[i]
 		if o.outcome != histories.OK {
@@ -380,8 +381,8 @@ func (h *history) earlyRead(p *part, t *tally, op int32) {
 			}
 			p.marks[i] |= seenEarly
 			switch {
-			case offset < p.start || final >= 0:
-			case gone:
+			case offset < p.start || final >= 0 && !gone:
+			case gone: // also if the record came to stand elsewhere: whoever read it holds an offset that is another's
 				t.add(finding{claim: model.NoDirtyRead, anomaly: model.DirtyRead, part: p, offset: offset, record: record, other: known, a: op, b: none, seen: true})
 			default:
 				t.openReads++

@@ -45,6 +45,8 @@ func (h *history) upper(p *part, t *tally, l level) bounds {
 			lower(i, w.end, h.writer[r])
 		}
 	}
+	// An answer counts offsets without saying whose records they hold: where records did not stay it may have counted others.
+	counted := func(end int64) int { return int(min(end-1-p.base, p.broken-1-p.base, int64(n)-1)) }
 	if l >= noFuture {
 		for _, op := range p.ops {
 			o := &h.ops[op]
@@ -64,10 +66,10 @@ func (h *history) upper(p *part, t *tally, l level) bounds {
 				})
 				lower(int(last), o.end, op)
 				if !t.contract.Unclean {
-					lower(int(min(o.high-1-p.base, int64(n)-1)), o.end, op)
+					lower(counted(o.high), o.end, op)
 				}
 			case o.kind == histories.EndOffset && !t.contract.Unclean:
-				lower(int(min(o.offset-1-p.base, int64(n)-1)), o.end, op)
+				lower(counted(o.offset), o.end, op)
 			}
 		}
 	}
@@ -99,7 +101,7 @@ func (h *history) sweep(p *part, t *tally, b bounds) {
 			continue // a future read, found where it was read
 		}
 		t.add(finding{claim: model.RealTimeOrder, anomaly: model.ReorderedRealtime, part: p, offset: p.base + int64(i), record: r, other: p.at[b.of[i]],
-			a: w, b: b.op[i], seen: true, hidden: by.kind != histories.Append && (p.final(by) || by.kind != histories.Fetch || h.reach(by) <= p.base+int64(b.of[i]))})
+			a: w, b: b.op[i], seen: true, hidden: by.kind != histories.Append && (p.final(by) || by.kind != histories.Fetch || h.knownLength(p, t, b.op[i]) <= p.base+int64(b.of[i]))})
 	}
 }
 

@@ -74,6 +74,12 @@ var expressible = []model.Anomaly{model.LostAcked, model.InconsistentOffset, mod
 	model.CorruptValue, model.ForeignRecord}
 
 func (t *tally) add(f finding) {
+	switch f.anomaly {
+	case model.LostAcked, model.DirtyRead, model.InconsistentOffset:
+		if f.offset >= 0 {
+			f.part.broken = min(f.part.broken, f.offset)
+		}
+	}
 	key := findingKey{f.claim, f.anomaly, t.contract.Permitted(f.claim, f.anomaly, f.seen)}
 	b := t.found[key]
 	if b == nil {

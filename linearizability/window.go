@@ -12,7 +12,7 @@ import (
 
 const (
 	windowLeast = 64   // operations, if quiet moments allow
-	windowMax   = 2000 // porcupine takes n²/8 bytes
+	windowMax   = 8000 // porcupine takes n²/8 bytes
 )
 
 // window is a stretch of one partition's history between two quiet moments: no append that was acknowledged is in progress, and the log's
@@ -147,7 +147,7 @@ func (h *history) cuts(p *part) []cut {
 			continue
 		}
 		since++
-		length = max(length, h.knownLength(p, e.op))
+		length = max(length, h.knownLength(p, h.tally, e.op))
 		if open == 0 && since >= windowLeast {
 			cuts = append(cuts, cut{e.seq, length})
 			since = 0
@@ -164,16 +164,16 @@ func (h *history) cuts(p *part) []cut {
 }
 
 // knownLength is the length of the lasting log that an operation proves.
-func (h *history) knownLength(p *part, op int32) (length int64) {
+func (h *history) knownLength(p *part, t *tally, op int32) (length int64) {
 	o := &h.ops[op]
 	lasting := func(offset int64, record int32) bool {
 		i, ok := p.index(offset)
-		return ok && p.at[i] == record && p.trust(i, h.tally.contract)
+		return ok && p.at[i] == record && p.trust(i, t.contract)
 	}
 	if o.kind == histories.Append {
 		for j := range o.records {
 			record := o.first + j
-			if at := h.tally.position[record]; at >= 0 && h.tally.contract.Acks != 0 && (o.offset < 0 || lasting(o.offset+int64(j), record)) {
+			if at := t.position[record]; at >= 0 && t.contract.Acks != 0 && (o.offset < 0 || lasting(o.offset+int64(j), record)) {
 				offset := p.base + int64(at)
 				if o.offset >= 0 {
 					offset = o.offset + int64(j)
