@@ -1,0 +1,131 @@
+package wal
+
+import (
+	"os"
+	"testing"
+
+	"ackproof/broker/record"
+	"ackproof/broker/storage"
+	"ackproof/broker/storage/storagetest"
+)
+
+func parse(t *testing.T, run storage.Records) []record.Batch {
+	t.Helper()
+	raw, err := run.Bytes()
+	must(t, err)
+	out, err := record.ParseAll(raw)
+	must(t, err)
+	return out
+}
+
+// TestRunsOutliveCuts: what a reader was given stays readable and the same, whatever becomes of the log.
+func TestRunsOutliveCuts(t *testing.T) {
+	const size = 40 << 10 // large batches are sent from the file
+	all := storagetest.Batches(0, 12, 1, 1, size)
+	for name, change := range map[string]func(*Log) error{
+		"truncate and append": func(l *Log) error {
+			if err := l.Truncate(1, storage.Checkpoint{}); err != nil {
+				return err
+			}
+			return l.Append(storagetest.Batches(1, 11, 1, 2, size), false)
+		},
+		"trim":  func(l *Log) error { return l.Trim(storage.Checkpoint{LogStart: 12}) },
+		"reset": func(l *Log) error { return l.Reset(0, storage.Checkpoint{}) },
+		"close": func(l *Log) error { return l.Close(true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 128 << 10})
+			must(t, l.Append(all, false))
+			run, err := l.Read(0, 12, 1<<20)
+			must(t, err)
+			for _, c := range run.Chunks() {
+				if _, ok := c.File.(*os.File); !ok {
+					t.Fatalf("a chunk of %T, expected an *os.File", c.File)
+				}
+			}
+			must(t, change(l))
+			must(t, storagetest.Same(parse(t, run), all))
+			file := run.Chunks()[0].File.(*os.File)
+			run.Release()
+			if _, err := file.Stat(); err == nil {
+				t.Fatal("a file that nobody uses is still open")
+			}
+		})
+	}
+}
+
+func TestSmallBatchesComeInOnePiece(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{})
+	all := storagetest.Batches(0, 500, 1, 1, 200)
+	must(t, l.Append(all, false))
+	run, err := l.Read(100, 500, 1<<20)
+	must(t, err)
+	defer run.Release()
+	if n := len(run.Chunks()); n != 1 {
+		t.Fatalf("%d chunks, expected 1", n)
+	}
+	must(t, storagetest.Same(parse(t, run), all[100:]))
+}
+
+// TestOpenFilesAreBounded: reading a log of many segments does not use up descriptors.
+func TestOpenFilesAreBounded(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 1000})
+	all := storagetest.Batches(0, 200, 1, 1, 100)
+	must(t, l.Append(all, false))
+	for range 2 {
+		wantContents(t, l, all)
+	}
+	open := 0
+	for _, s := range l.segments {
+		if s.file != nil {
+			open++
+		}
+	}
+	if open != len(l.open) || open > maxOpenFiles || len(l.segments) < 10 {
+		t.Fatalf("%d of %d segments are open, %d counted, at most %d expected", open, len(l.segments), len(l.open), maxOpenFiles)
+	}
+}
+
+// TestCacheBudget: one budget for all logs, oldest out first, and nothing left behind.
+func TestCacheBudget(t *testing.T) {
+	one := storagetest.Batch(0, 1, 1, 1000)
+	size := len(one.Bytes())
+	cache := NewCache(4 * size)
+	logs := []*Log{mustOpen(t, t.TempDir(), Options{Cache: cache}), mustOpen(t, t.TempDir(), Options{Cache: cache})}
+	cached := func(l *Log, offset int64) bool {
+		run, err := l.Read(offset, offset+1, 1<<20)
+		must(t, err)
+		defer run.Release()
+		must(t, storagetest.Same(parse(t, run), []record.Batch{storagetest.Batch(offset, 1, 1, 1000)}))
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		_, ok := l.ring.read(offset, offset+1, 1<<20)
+		return ok
+	}
+	for offset := range int64(3) {
+		for _, l := range logs {
+			must(t, l.Append([]record.Batch{storagetest.Batch(offset, 1, 1, 1000)}, true))
+		}
+	}
+	for _, l := range logs {
+		if cached(l, 0) || !cached(l, 1) || !cached(l, 2) {
+			t.Fatalf("cached: %t %t %t, expected the last two", cached(l, 0), cached(l, 1), cached(l, 2))
+		}
+	}
+	// A batch that may not be kept leaves a gap: nothing before it can be served together with what follows.
+	must(t, logs[0].Append([]record.Batch{storagetest.Batch(3, 1, 1, 1000)}, false))
+	if cached(logs[0], 2) || !cached(logs[1], 2) {
+		t.Fatal("a gap in the cache")
+	}
+	must(t, logs[1].Truncate(2, storage.Checkpoint{}))
+	if cached(logs[1], 1) {
+		t.Fatal("cached after a truncation")
+	}
+	must(t, logs[0].Append([]record.Batch{storagetest.Batch(4, 1, 1, 1000)}, true))
+	for _, l := range logs {
+		must(t, l.Close(true))
+	}
+	if cache.used != 0 || len(cache.queue) != 0 {
+		t.Fatalf("%d bytes of %d batches are left in the cache", cache.used, len(cache.queue))
+	}
+}
