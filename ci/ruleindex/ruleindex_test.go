@@ -67,6 +67,8 @@ func (t *T) m() {
 	_ = t // R6
 	_ = "R7"
 }
+
+func TestR8S9Something() {}
 `
 	file, err := parser.ParseFile(token.NewFileSet(), "p.go", code, parser.ParseComments)
 	if err != nil {
@@ -79,11 +81,15 @@ func (t *T) m() {
 		t.Errorf("code (-want +got):\n%s", d)
 	}
 	x.file("p_test.go", file)
-	want["R7"] = []Place{{"p_test.go", "T.m"}}
+	x.script("testdata/a.txt", "# R10: why\nR11\n")
+	want["R7"], want["R8"], want["S9"], want["R10"] = []Place{{"", "T.m"}}, []Place{{"", "TestR8S9Something"}}, []Place{{"", "TestR8S9Something"}}, []Place{{"", ""}}
 	for id := range want {
 		if len(x.Tests[id]) != 1 || x.Tests[id][0].Decl != want[id][0].Decl {
 			t.Errorf("tests of %s: %v, want %v", id, x.Tests[id], want[id])
 		}
+	}
+	if len(x.Tests["R11"]) != 0 {
+		t.Errorf("R11 stands in no comment, but is cited by %v", x.Tests["R11"])
 	}
 	if got := len(x.Missing()); got == 0 {
 		t.Error("nothing is missing from an index of one small file")

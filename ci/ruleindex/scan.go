@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -36,16 +37,27 @@ type Planted struct {
 // cited matches an id and, with its second half, a range of ids ("R8-R12").
 var cited = regexp.MustCompile(`\b([RS])([1-9]\d?)(?:[-–]([RS])([1-9]\d?))?\b`)
 
-// Scan reads the comments, and of tests the strings too, of the broker's Go files below root.
+// inName matches the ids in the name of a test: TestR8R9DivergingHistories.
+var inName = regexp.MustCompile(`^(?:Test|Fuzz|Benchmark)((?:[RS][1-9]\d?)+)`)
+
+// Scan reads the comments of the broker's Go files below root, of tests also the names and strings, and the comments of the scripts that tests run (testdata/*.txt).
 func Scan(root string) (Index, error) {
 	x := Index{Code: map[string][]Place{}, Tests: map[string][]Place{}, Bugs: map[string][]string{}}
 	err := filepath.WalkDir(filepath.Join(root, "broker"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+		if err != nil || entry.IsDir() {
 			return err
 		}
 		name, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
+		}
+		if strings.HasSuffix(path, ".txt") && filepath.Base(filepath.Dir(path)) == "testdata" {
+			text, err := os.ReadFile(path)
+			x.script(filepath.ToSlash(name), string(text))
+			return err
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
 		}
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -90,10 +102,23 @@ func (x Index) file(name string, file *ast.File) {
 				add(n.Pos(), n.Value)
 			}
 		case *ast.FuncDecl:
-			add(n.Pos(), strings.ReplaceAll(n.Name.Name, "_", " "))
+			if m := inName.FindStringSubmatch(n.Name.Name); m != nil {
+				add(n.Pos(), strings.NewReplacer("R", " R", "S", " S").Replace(m[1]))
+			}
 		}
 		return true
 	})
+}
+
+// script reads the comment lines of a test's script.
+func (x Index) script(name, text string) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			for _, id := range ids(line) {
+				x.Tests[id] = append(x.Tests[id], Place{File: name})
+			}
+		}
+	}
 }
 
 // ids are the rule ids in a text, with ranges written out.
