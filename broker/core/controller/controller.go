@@ -105,9 +105,9 @@ func (cfg Config) check() error {
 func (c *Controller) Step(now time.Time, in Input) []Effect {
 	if c.failed != nil {
 		if r, ok := in.(Request); ok {
-			c.refuse(r, kerr.NotController, "this voter has failed: "+c.failed.Error())
+			return []Effect{Reply{r.Token, refusal(r.Request, kerr.NotController, "this voter has failed: "+c.failed.Error())}}
 		}
-		return c.take()
+		return nil
 	}
 	c.guard(func() error {
 		c.input(now, in)

@@ -25,14 +25,12 @@ func (e *edit) settle(t *Topic, i int32, ch change) {
 	next.ISR = ch.isr
 
 	// R18 (KIP-966): while the ISR is smaller than min.insync.replicas nothing is committed (R3), so whoever leaves it then, or left it with that step,
-	// still has every committed record. Unless it stopped uncleanly.
+	// still has every committed record. Unless it stopped uncleanly. The ELR is emptied again below if the ISR is large enough.
 	next.ELR = []int32{}
-	if len(next.ISR) < minISR {
-		for _, id := range old.Replicas {
-			had := slices.Contains(old.ISR, id) || slices.Contains(old.ELR, id)
-			if had && id != ch.lost && !slices.Contains(next.ISR, id) {
-				next.ELR = append(next.ELR, id)
-			}
+	for _, id := range old.Replicas {
+		had := slices.Contains(old.ISR, id) || slices.Contains(old.ELR, id)
+		if had && id != ch.lost && !slices.Contains(next.ISR, id) {
+			next.ELR = append(next.ELR, id)
 		}
 	}
 	if len(next.ISR) == 0 && old.Leader != none {

@@ -3,7 +3,6 @@ package controller
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"go.etcd.io/raft/v3"
@@ -204,18 +203,22 @@ func (c *Controller) retrySnapshots() {
 // sound tells whether a message can be one of another voter's raft to ours.
 func (c *Controller) sound(m *raftpb.Message) bool {
 	from := m.GetFrom()
-	if m == nil || m.GetTo() != raftID(c.cfg.Self) || from == 0 || from > math.MaxInt32 || from == m.GetTo() || !slices.Contains(c.cfg.Voters, brokerID(from)) {
+	if m.GetTo() != raftID(c.cfg.Self) || from == m.GetTo() || !slices.Contains(c.voters(), from) || m.GetTerm() == 0 {
 		return false
 	}
 	switch m.GetType() {
 	case raftpb.MsgSnap:
 		meta := m.GetSnapshot().GetMetadata()
-		return slices.Equal(meta.GetConfState().GetVoters(), c.voters())
+		image, err := decodeImage(m.GetSnapshot().GetData())
+		return err == nil && image.Index == meta.GetIndex() && meta.GetTerm() > 0 && meta.GetTerm() <= m.GetTerm() &&
+			slices.Equal(meta.GetConfState().GetVoters(), c.voters())
 	case raftpb.MsgApp:
+		term := m.GetLogTerm()
 		for i, e := range m.GetEntries() {
-			if e.GetIndex() != m.GetIndex()+1+uint64(i) || e.GetType() != raftpb.EntryNormal {
+			if e.GetIndex() != m.GetIndex()+1+uint64(i) || e.GetType() != raftpb.EntryNormal || e.GetTerm() < term || e.GetTerm() > m.GetTerm() {
 				return false
 			}
+			term = e.GetTerm()
 		}
 		return true
 	case raftpb.MsgAppResp, raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp:
