@@ -170,6 +170,7 @@ func entriesOf(t *testing.T, raw []byte) (starts []int) {
 	return append(starts, len(raw))
 }
 
+// TestTornTailAtEveryByte: what a crash left of the last batch is cut off, and nothing before it (S2).
 func TestTornTailAtEveryByte(t *testing.T) {
 	all := twoEpochs()
 	m := build(t, 1<<20, 3, all)

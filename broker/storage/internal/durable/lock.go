@@ -14,6 +14,7 @@ var ErrLocked = errors.New("folder is locked")
 
 // Lock takes the lock of a folder: an flock on its file "lock". The kernel gives it back when the process dies. Closing the file
 // unlocks; the file stays, because removing it would let two holders have two different files.
+// Its name is not durable: after a crash nobody holds it.
 func Lock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o640)
 	if err != nil {

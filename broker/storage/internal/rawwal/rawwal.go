@@ -131,6 +131,7 @@ func Tidy(dir string) error {
 }
 
 // finish removes the doomed segments, then gives the truncated one its final name, over the file that it replaces.
+// The change is not durable: Tidy flushes the folder.
 func finish(dir string, index uint64, suffix string, doomed func(uint64) bool) error {
 	segments, err := Segments(dir)
 	if err != nil {
