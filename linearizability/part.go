@@ -226,7 +226,7 @@ func (h *history) finalRead(p *part, t *tally, op int32) {
 					h.notWritten(p, t, op, offset, r)
 				}
 				p.marks[i] |= defective
-				return
+				continue
 			}
 			switch known := p.at[i]; {
 			case known == none:
@@ -358,7 +358,7 @@ func (h *history) earlyRead(p *part, t *tally, op int32) {
 			if record == none {
 				h.notWritten(p, t, op, offset, r)
 				p.marks[i] |= defective
-				return
+				continue
 			}
 			if !h.genuine(p, t, op, offset, record) {
 				p.marks[i] |= defective

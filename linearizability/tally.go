@@ -95,6 +95,14 @@ func (t *tally) add(f finding) {
 		b.places = append(b.places, at)
 	}
 	must := !f.hidden && slices.Contains(expressible, f.anomaly)
+	switch w := f.record; {
+	case f.anomaly == model.LostAcked && f.offset < 0:
+		must = false // an append without a position is no step of the model unless the log has it
+	case f.anomaly == model.ReorderedRealtime && t.h.ackedAt(w) != f.offset && t.h.ops[t.h.writer[w]].records > 1:
+		must = false // one stray record of several
+	case f.anomaly == model.ReorderedRealtime && t.h.ackedAt(w) >= 0 && t.h.ackedAt(w) != f.offset:
+		must = false // a second copy
+	}
 	for _, op := range [...]int32{f.a, f.b} {
 		if op != none {
 			t.h.ops[op].suspect |= mayFail

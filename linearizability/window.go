@@ -252,7 +252,8 @@ func (w *window) settled() {
 		i, ok := p.index(offset)
 		if !ok || p.at[i] == none || !p.trust(i, h.tally.contract) {
 			if ok && (p.marks[i]&(passed|defective) != 0) {
-				sound = false // known to hold nothing that was written
+				sound = false // known to hold nothing that was written, which is a finding of its own
+				w.suspect |= mayFail
 				continue
 			}
 			w.unread = true
@@ -260,20 +261,23 @@ func (w *window) settled() {
 		}
 		record := p.at[i]
 		o := &h.ops[h.writer[record]]
-		w.suspect |= o.suspect & mayFail
+		suspect := o.suspect
+		if o.outcome == histories.OK && o.offset >= 0 { // it must fail where its own put is
+			suspect &= mayFail
+		}
 		if h.ackedAt(record) == offset && h.tally.contract.Acks != 0 {
 			if w.inside(o) {
 				continue // its put is here
 			}
 			// It was acknowledged in another window: its offset says that it came into being here.
-			w.add(put{offset, 1, true}, o.inv, o.end, o.suspect)
+			w.add(put{offset, 1, true}, o.inv, o.end, suspect)
 			continue
 		}
 		ret := uint64(math.MaxUint64)
 		if o.outcome == histories.OK && h.ackedAt(record) < 0 && h.tally.contract.Acks != 0 && p.base+int64(h.tally.position[record]) == offset {
 			ret = o.end
 		}
-		w.add(put{offset, 1, true}, o.inv, min(ret, w.toSeq), o.suspect)
+		w.add(put{offset, 1, true}, o.inv, min(ret, w.toSeq), suspect)
 	}
 	w.add(closing{w.to, sound || !h.tally.contract.Dense}, clampSeq(w.toSeq), clampSeq(w.toSeq), 0)
 }
