@@ -545,3 +545,19 @@ func TestOversizedRequest(t *testing.T) {
 		t.Errorf("want INVALID_REQUEST at once, got %v", got != nil)
 	}
 }
+
+// A new cluster need not wait for an election time-out; and who asks while there is a leader disturbs nobody.
+func TestCampaign(t *testing.T) {
+	w := newWorld(t, 3, 17, nil)
+	w.step(w.nodes[1], Campaign{})
+	w.deliver()
+	if !w.nodes[1].c.IsLeader() {
+		t.Fatal("does not lead, though all have heard of the election")
+	}
+	term := w.nodes[1].c.office.term
+	w.step(w.nodes[2], Campaign{})
+	w.deliver()
+	if !w.nodes[1].c.IsLeader() || w.nodes[1].c.office.term != term {
+		t.Error("the leader lost its office to somebody who asked for an election")
+	}
+}
