@@ -35,7 +35,7 @@ type progress struct {
 
 // proposal is an ISR that the controller has been asked for and has not decided.
 type proposal struct {
-	isr   []int32
+	isr   []Member  // with the registrations under which the leader saw them: a retry must not vouch for a later one (KIP-903)
 	asked int       // requests sent
 	at    time.Time // the last one
 }
@@ -233,9 +233,9 @@ func (r *Replica) maximalISR() []int32 {
 		return r.state.ISR
 	}
 	union := slices.Clone(r.state.ISR)
-	for _, id := range r.lead.proposal.isr {
-		if !slices.Contains(union, id) {
-			union = append(union, id)
+	for _, m := range r.lead.proposal.isr {
+		if !slices.Contains(union, m.Broker) {
+			union = append(union, m.Broker)
 		}
 	}
 	return union
@@ -261,7 +261,7 @@ func (r *Replica) followerFetched(in Fetch) {
 	// R14: it comes in when it holds everything committed and everything before this epoch, by a fetch in this epoch.
 	if !slices.Contains(r.state.ISR, in.Replica) && r.lead.proposal == nil && !r.now.Before(r.lead.notBefore) && r.registered(in.Replica, in.ReplicaEpoch) &&
 		p.end >= r.hw && p.end >= r.lead.epochStart {
-		r.propose(append(slices.Clone(r.state.ISR), in.Replica))
+		r.propose(append(r.members(r.state.ISR), Member{in.Replica, p.brokerEpoch}))
 	}
 }
 
@@ -272,9 +272,21 @@ func (r *Replica) registered(id int32, epoch int64) bool {
 }
 
 // propose asks the controller for another ISR.
-func (r *Replica) propose(isr []int32) {
+func (r *Replica) propose(isr []Member) {
 	r.lead.proposal = &proposal{isr: isr}
 	r.ask()
+}
+
+// members gives replicas of the current set with their registrations.
+func (r *Replica) members(ids []int32) []Member {
+	out := make([]Member, len(ids))
+	for i, id := range ids {
+		out[i] = Member{id, -1}
+		if epoch, ok := r.state.BrokerEpochs[id]; ok {
+			out[i].Epoch = epoch
+		}
+	}
+	return out
 }
 
 // ask sends the proposal, again if it must be: the controller compares the partition epoch, so that it takes effect at most once (R16).
@@ -282,15 +294,7 @@ func (r *Replica) ask() {
 	p := r.lead.proposal
 	p.asked++
 	p.at = r.now
-	members := make([]Member, len(p.isr))
-	for i, id := range p.isr {
-		epoch, ok := r.state.BrokerEpochs[id]
-		if !ok {
-			epoch = -1
-		}
-		members[i] = Member{Broker: id, Epoch: epoch}
-	}
-	r.emit(AlterISR{LeaderEpoch: r.state.LeaderEpoch, PartitionEpoch: r.state.PartitionEpoch, ISR: members})
+	r.emit(AlterISR{LeaderEpoch: r.state.LeaderEpoch, PartitionEpoch: r.state.PartitionEpoch, ISR: slices.Clone(p.isr)})
 }
 
 func (r *Replica) isrAnswer(in ISRAnswer) {
@@ -308,7 +312,6 @@ func (r *Replica) isrAnswer(in ISRAnswer) {
 	default:
 		// Refused, but an earlier copy may still arrive and be accepted: its members go on counting (R2) until the partition epoch has
 		// moved. Asking for the set as it is moves it.
-		r.lead.proposal.isr = union(r.lead.proposal.isr, r.state.ISR)
 		r.confirm()
 	}
 }
@@ -317,20 +320,12 @@ func (r *Replica) isrAnswer(in ISRAnswer) {
 func (r *Replica) confirm() {
 	p := r.lead.proposal
 	held := p.isr
-	p.isr = r.state.ISR
+	p.isr = r.members(r.state.ISR)
 	r.ask()
 	p.isr = held
 }
 
-func union(a, b []int32) []int32 {
-	out := slices.Clone(a)
-	for _, id := range b {
-		if !slices.Contains(out, id) {
-			out = append(out, id)
-		}
-	}
-	return out
-}
+
 
 // leaderTick: time-outs, shrinking the ISR, asking again.
 func (r *Replica) leaderTick() {
@@ -362,7 +357,7 @@ func (r *Replica) leaderTick() {
 		return id != r.cfg.Self && r.now.Sub(r.lead.progress[id].caughtUp) > r.cfg.LagTime
 	})
 	if len(stay) < len(r.state.ISR) {
-		r.propose(stay)
+		r.propose(r.members(stay))
 	}
 }
 

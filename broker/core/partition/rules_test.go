@@ -365,6 +365,20 @@ func TestR14R15InAndOutOfTheISR(t *testing.T) {
 	equal(t, "R14: now it may", len(only[AlterISR](b).ISR), 3)
 }
 
+func TestR16ARetryDoesNotVouchForALaterRegistration(t *testing.T) {
+	b := leading(t)
+	s := threeOf(1, 5)
+	s.ISR, s.PartitionEpoch = []int32{1, 2}, 6
+	b.in(Assign{s})
+	b.follower(3, 0)
+	equal(t, "proposed as seen", only[AlterISR](b).ISR[2], Member{3, 13})
+	s.BrokerEpochs = map[int32]int64{1: 11, 2: 12, 3: 99} // it restarted, outside of the set, and fetches nothing yet
+	b.in(Assign{s})
+	b.now = b.now.Add(600 * time.Millisecond)
+	b.in(Tick{})
+	equal(t, "asked again for the one that was seen", only[AlterISR](b).ISR[2], Member{3, 13})
+}
+
 func TestR14NotBeforeTheStartOfTheEpoch(t *testing.T) {
 	// A new leader whose watermark lags: 10 of 20 records are known to be committed.
 	b := newBench(t, Config{}, storage.Checkpoint{HighWatermark: 10, Epochs: []storage.EpochStart{{Epoch: 4, Start: 0}}, ProducersAt: 20}, storage.Bounds{Durable: 20, End: 20})
