@@ -192,7 +192,7 @@ func TestADeathInTheHarnessIsNoted(t *testing.T) {
 }
 
 func TestWhatTheHealingKnowsOfEndsIsNotToldTwice(t *testing.T) {
-	r := &run{ended: []string{"n2 ended by itself: signal: killed"}}
+	r := &run{ended: []string{"n2 had ended by itself and did not come back: signal: killed"}}
 	err := errors.Join(errors.New("heal: n2 had ended by itself: signal: killed"), errors.New("heal: n3 had ended by itself: exit status 2"))
 	if got := r.unknownEnds(err); len(got) != 1 || !strings.Contains(got[0], "n3") {
 		t.Fatalf("%q, expected the end of n3 alone", got)

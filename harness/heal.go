@@ -22,7 +22,7 @@ func (r *run) heal(ctx context.Context) error {
 	begin := time.Now()
 	r.Observer.Phase("heal", 0)
 	r.mark("heal")
-	unmet := slices.Clone(r.ended)
+	var unmet []string
 	healing, cancel := context.WithTimeout(ctx, healPatience)
 	defer cancel()
 	if err := r.runner.Heal(healing); err != nil {
@@ -46,7 +46,7 @@ func (r *run) heal(ctx context.Context) error {
 func (r *run) unknownEnds(err error) []string {
 	var out []string
 	for line := range strings.Lines(err.Error()) {
-		known := slices.ContainsFunc(r.ended, func(ended string) bool {
+		known := slices.ContainsFunc(r.endings(), func(ended string) bool {
 			name, _, _ := strings.Cut(ended, " ")
 			return strings.Contains(line, name+" had ended by itself")
 		})

@@ -29,12 +29,9 @@ func (r *run) load(ctx context.Context) error {
 	defer endFaults()
 	var others sync.WaitGroup
 	others.Go(func() { r.guard("the nemesis", func() { r.faults = r.runner.Run(faulty, r.schedule) }) })
-	watching, endWatch := context.WithCancel(ctx)
-	defer endWatch()
-	certain := make(chan struct{})
-	others.Go(func() { r.guard("the watch over the nodes", func() { r.watch(watching, certain) }) })
+	r.startWatch(ctx)
 
-	r.wait(ctx, length, certain)
+	r.wait(ctx, length, r.certain)
 	endFaults() // the runner heals what lasts
 	close(stop)
 	finished := make(chan struct{})
@@ -46,7 +43,6 @@ func (r *run) load(ctx context.Context) error {
 		r.died("a client", "it did not stop in time")
 	}
 	breakAll()
-	endWatch()
 	others.Wait()
 	<-finished
 	r.seconds.Load = time.Since(begin).Seconds()
@@ -105,30 +101,4 @@ func (r *run) startClients(hard context.Context, stop chan struct{}, all *sync.W
 		})
 	})
 	return nil
-}
-
-// watch looks for nodes that end by themselves. The first closes certain: such a system does not come back by itself, so one claim is already broken.
-func (r *run) watch(ctx context.Context, certain chan<- struct{}) {
-	seen := map[int]bool{}
-	t := time.NewTicker(200 * time.Millisecond)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		for _, n := range r.system.Nodes() {
-			alive, reason := n.Alive()
-			if alive || reason == nil || seen[n.ID()] {
-				continue
-			}
-			seen[n.ID()] = true
-			if len(r.ended) == 0 {
-				close(certain)
-			}
-			r.ended = append(r.ended, fmt.Sprintf("%s ended by itself: %v", n.Name(), reason))
-			r.note(fmt.Sprintf("%s ended by itself %.1f s into the run (%v); %s", n.Name(), r.now().Seconds(), reason, tail(n)))
-		}
-	}
 }

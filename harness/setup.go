@@ -37,13 +37,16 @@ type run struct {
 	workload *log.Workload
 	counters *log.Counters
 
+	certain  chan struct{} // closed when a violation is certain
+	endWatch func()        // ends the watch over the nodes; it may be called again; nil before the load
+
 	mu     sync.Mutex
 	notes  []string
 	broken []string // parts of the harness that died
+	ended  []string // nodes that ended by themselves
 
 	begun   atomic.Int64 // faults that have taken effect
 	faults  []model.FaultResult
-	ended   []string // nodes that ended by themselves
 	seconds model.Seconds
 	facts   model.Facts
 	results model.Results
@@ -202,11 +205,21 @@ func (r *run) probe(ctx context.Context) error {
 			return infra("open the links of the clients", err)
 		}
 		if err := r.probeOne(ctx, client, links); err != nil {
-			return infra(fmt.Sprintf("probe the system through the links of client %d", client), err)
+			return infra(fmt.Sprintf("probe the system through the links of client %d", client), r.withDead(err))
 		}
 	}
 	r.seconds.Setup += time.Since(begin).Seconds()
 	return nil
+}
+
+// withDead adds to an error what the nodes say that do not run any more.
+func (r *run) withDead(err error) error {
+	for _, n := range r.system.Nodes() {
+		if alive, reason := n.Alive(); !alive {
+			err = fmt.Errorf("%w; %s ended (%v); %s", err, n.Name(), reason, tail(n))
+		}
+	}
+	return err
 }
 
 func (r *run) probeOne(ctx context.Context, client int, links map[int32]string) error {
@@ -239,6 +252,9 @@ func (r *run) visit(ctx context.Context, partition int32, links map[int32]string
 // release stops everything; it is safe at every stage.
 func (r *run) release() error {
 	var errs []error
+	if r.endWatch != nil {
+		r.endWatch()
+	}
 	if r.system != nil {
 		errs = append(errs, r.system.Stop())
 	}

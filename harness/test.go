@@ -61,8 +61,13 @@ func (t Test) Run(ctx context.Context) (out *Outcome, err error) {
 	}
 	r := &run{Test: t, began: time.Now(), id: newRun()}
 	defer func() {
-		if closing := r.release(); closing != nil && err == nil {
-			err = infra("stop the system", closing)
+		closing := r.release()
+		switch {
+		case closing == nil || err != nil:
+		case out.Results.Exit == model.ExitViolated: // a violation outranks it
+			out.Notes = append(out.Notes, "stop the system: "+closing.Error())
+		default:
+			out, err = nil, infra("stop the system", closing)
 		}
 		var e *InfraError
 		if errors.As(err, &e) && r.dir.path != "" {
