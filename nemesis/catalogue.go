@@ -22,6 +22,7 @@ type PresetStep struct {
 	Shape       Shape
 	Aside       bool // as Target.Aside
 	HalfClients bool // every second client is cut off from the targets as well, the others stay on their side
+	Reset       bool // as Cut.Reset
 	// The first step begins the sequence. The others begin After the step Follows took effect (Healed: was healed), once the state is reached.
 	Follows     int
 	Healed      bool
@@ -29,7 +30,7 @@ type PresetStep struct {
 	AckedMore   int64
 	LeaderMoved bool
 	ISRAtMost   int
-	Expect      Span // how long the state is expected to take; for the layout only
+	Expect      Span // how long the state, or what Aside waits for, is expected to take; for the layout only
 	For         Span
 	Until       int // healed when that step takes effect, if > 0
 	Stagger     Span
@@ -79,7 +80,7 @@ func Catalogue() []Preset {
 	return all
 }
 
-// LostAckFailover: see Why.
+// LostAckFailover loses acknowledgements, and then the leader.
 var LostAckFailover = Preset{
 	Name: "lost-ack-failover", Nodes: 2,
 	Why: "Acknowledgements are lost on the way to half of the clients, then the leader dies: their retries meet a leader that must know the producers' sequence numbers from replication alone.",
@@ -89,7 +90,7 @@ var LostAckFailover = Preset{
 	},
 }
 
-// LagThenKill: see Why.
+// LagThenKill kills a leader that has run ahead of its followers.
 var LagThenKill = Preset{
 	Name: "lag-then-kill", Nodes: 3,
 	Why: "The followers stand still, not long enough to leave the in-sync set; the leader goes on alone, is read from, and dies. Nothing that only it had may have been acknowledged or shown.",
@@ -99,46 +100,46 @@ var LagThenKill = Preset{
 	},
 }
 
-// OneWayOutLeader: see Why.
+// OneWayOutLeader makes the leader mute.
 var OneWayOutLeader = Preset{
 	Name: "one-way-out-leader", Nodes: 2,
 	Why:   "The leader hears everybody and nobody hears it: it must be replaced, and must not go on as if its words arrived.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: OneWayOut, For: sessions(1.1, 1.6)}},
 }
 
-// OneWayInLeader: see Why.
+// OneWayInLeader makes the leader deaf.
 var OneWayInLeader = Preset{
 	Name: "one-way-in-leader", Nodes: 2,
 	Why:   "The leader is heard and hears nothing: it misses fetches, its replacement and its fencing.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: OneWayIn, HalfClients: true, For: sessions(1.1, 1.6)}},
 }
 
-// OneWayOutFollower: see Why.
+// OneWayOutFollower makes a follower mute.
 var OneWayOutFollower = Preset{
 	Name: "one-way-out-follower", Nodes: 2,
 	Why:   "A follower's fetches never arrive: it must leave the in-sync set before anything is acknowledged without it.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleFollower, Shape: OneWayOut, For: sessions(1.1, 1.5)}},
 }
 
-// OneWayInFollower: see Why.
+// OneWayInFollower makes a follower deaf.
 var OneWayInFollower = Preset{
 	Name: "one-way-in-follower", Nodes: 2,
 	Why:   "A follower asks and is never answered: being asked must not be taken for being in step.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleFollower, Shape: OneWayIn, For: sessions(1.1, 1.5)}},
 }
 
-// DeafFollower: see Why.
+// DeafFollower lets a follower become one of a leader that it can never ask.
 var DeafFollower = Preset{
 	Name: "deaf-follower", Nodes: 3,
 	Why: "One follower sleeps through the end of its leader and wakes when the next one, too, is gone before it could be fetched from: a follower that cuts its log by anything but its leader's history loses acknowledged records.",
 	Steps: []PresetStep{
-		{Kind: Pause, Role: RoleSpare, Aside: true, For: sessions(1.2, 1.4), Until: 2},
+		{Kind: Pause, Role: RoleSpare, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(1.2, 1.4), Until: 2},
 		{Kind: Kill, Role: RoleLeader, After: fetches(0.3, 2), For: fetches(0, 0)},
 		{Kind: Kill, Role: RoleLeader, Follows: 1, LeaderMoved: true, Expect: sessions(0.4, 0.4), For: sessions(0.4, 0.6)},
 	},
 }
 
-// UncleanElectorate: see Why.
+// UncleanElectorate leaves nobody to elect but a laggard.
 var UncleanElectorate = Preset{
 	Name: "unclean-electorate", Nodes: 3,
 	Why: "A follower sleeps until it has left the in-sync set; then the whole set dies and the laggard is back first, with a quorum but without the records: nobody may lead until a member of the set is back.",
@@ -148,14 +149,14 @@ var UncleanElectorate = Preset{
 	},
 }
 
-// PauseLeader: see Why.
+// PauseLeader stops the leader past its session.
 var PauseLeader = Preset{
 	Name: "pause-leader", Nodes: 2,
 	Why:   "The leader stands still past its session and wakes as a leader of yesterday, with requests in its buffers.",
 	Steps: []PresetStep{{Kind: Pause, Role: RoleLeader, For: sessions(1.1, 1.7)}},
 }
 
-// FollowerBounce: see Why.
+// FollowerBounce kills the leader soon after a follower is back.
 var FollowerBounce = Preset{
 	Name: "follower-bounce", Nodes: 3,
 	Why: "A follower restarts, and soon after it is back in the in-sync set its leader dies: whoever was let in last must have everything.",
@@ -165,66 +166,66 @@ var FollowerBounce = Preset{
 	},
 }
 
-// ShrinkThenKill: see Why.
+// ShrinkThenKill kills a leader that has lost its in-sync set.
 var ShrinkThenKill = Preset{
 	Name: "shrink-then-kill", Nodes: 3,
 	Why: "Fetches do not reach the leader although it reaches the controller, until it is alone in the in-sync set; then it dies. What was appended while the set was large enough and shrank afterwards was never safe to acknowledge.",
 	Steps: []PresetStep{
-		{Kind: Partition, Role: RoleLeader, Aside: true, Shape: DialIn, For: lags(2.5, 2.5), Until: 1},
+		{Kind: Partition, Role: RoleLeader, Aside: true, Expect: sessions(0.4, 0.4), Shape: DialIn, For: lags(2.5, 2.5), Until: 1},
 		{Kind: Kill, Role: RoleSame, ISRAtMost: 1, Expect: lags(1.4, 1.4), After: fetches(1, 4), For: sessions(0.8, 1.2)},
 	},
 }
 
-// KillAll: see Why.
+// KillAll kills all nodes at once.
 var KillAll = Preset{
 	Name:  "kill-all",
 	Why:   "Everything dies at once and comes back: what the disks hold must be enough, and the visible end must not go back.",
 	Steps: []PresetStep{{Kind: Kill, Role: RoleAll, For: fetches(0, 3)}},
 }
 
-// ControllerKill: see Why.
+// ControllerKill kills the controller.
 var ControllerKill = Preset{
 	Name: "controller-kill", Nodes: 3,
 	Why:   "The controller dies, with the partitions that it leads: nothing that it decided may come undone.",
 	Steps: []PresetStep{{Kind: Kill, Role: RoleController, For: sessions(0.2, 1.2)}},
 }
 
-// IsolateLeader: see Why.
+// IsolateLeader makes a zombie leader with clients of its own.
 var IsolateLeader = Preset{
 	Name: "isolate-leader", Nodes: 3,
 	Why:   "The leader is cut off together with half of the clients: two leaders believe in themselves, and only one may acknowledge.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: Isolate, HalfClients: true, For: sessions(1.2, 2)}},
 }
 
-// Minority: see Why.
+// Minority isolates any minority, and ends with reset connections.
 var Minority = Preset{
 	Name: "minority", Nodes: 3,
 	Why:   "A minority of the nodes, whatever they are, is cut off and comes back.",
-	Steps: []PresetStep{{Kind: Partition, Role: RoleMinority, Shape: Isolate, For: sessions(0.8, 1.5)}},
+	Steps: []PresetStep{{Kind: Partition, Role: RoleMinority, Shape: Isolate, Reset: true, For: sessions(0.8, 1.5)}},
 }
 
-// SplitFollowers: see Why.
+// SplitFollowers cuts the followers off from each other.
 var SplitFollowers = Preset{
 	Name: "split-followers", Nodes: 3,
 	Why:   "The followers lose each other and keep the leader: each of them sees a majority, and one may lose its controller.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleFollowers, Shape: FollowerWeb, For: sessions(0.8, 1.3)}},
 }
 
-// Halves: see Why.
+// Halves leaves one node as the bridge between two halves.
 var Halves = Preset{
 	Name: "bridge", Nodes: 4,
 	Why:   "Two halves that only one node sees both: it serves two masters, or is one.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: Bridge, For: sessions(0.8, 1.3)}},
 }
 
-// MajorityRing: see Why.
+// MajorityRing gives every node a majority of its own.
 var MajorityRing = Preset{
 	Name: "majority-ring", Nodes: 4,
 	Why:   "Everybody sees a majority, and no two the same one.",
 	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: Ring, For: sessions(1, 1.5)}},
 }
 
-// KillLeader: see Why.
+// KillLeader kills the leader, and no more.
 var KillLeader = Preset{
 	Name: "kill-leader", Nodes: 2,
 	Why:   "The leader dies under load.",

@@ -122,13 +122,13 @@ func (g *generator) draw(p Preset) sequence {
 	var took, heals []time.Duration
 	for i, s := range p.Steps {
 		f := Fault{Kind: s.Kind, ForMS: g.span(s.For), StaggerMS: g.span(s.Stagger), Preset: p.Name,
-			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape}}
+			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Reset: s.Reset}}
 		if s.HalfClients {
 			for c := 2; c <= g.o.Clients; c += 2 {
 				f.Cut.Clients = append(f.Cut.Clients, c)
 			}
 		}
-		at := time.Duration(0)
+		at := ms(g.span(s.Expect))
 		if i > 0 {
 			follows := s.Follows
 			f.Start = Trigger{Fault: &follows, Healed: s.Healed, AfterMS: g.span(s.After), LeaderMoved: s.LeaderMoved, ISRAtMost: s.ISRAtMost, AckedMore: s.AckedMore}
@@ -136,11 +136,11 @@ func (g *generator) draw(p Preset) sequence {
 				f.Start.Partition = AnyPartition
 				f.Start.GiveUpMS = int64(3 * g.o.Timers.Lag / time.Millisecond)
 			}
-			at = took[follows]
-			if s.Healed {
-				at = heals[follows]
+			if at += ms(f.Start.AfterMS); s.Healed {
+				at += heals[follows]
+			} else {
+				at += took[follows]
 			}
-			at += ms(f.Start.AfterMS) + ms(g.span(s.Expect))
 		}
 		if s.Until > 0 {
 			until := s.Until

@@ -138,7 +138,7 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "target.aside", "false, unless target.partition is -1"
 	}
 	if f.Kind != Partition {
-		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 {
+		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 || f.Cut.Reset {
 			return "cut", fmt.Sprintf("nothing for a %s", f.Kind)
 		}
 		return "", ""

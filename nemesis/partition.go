@@ -124,6 +124,11 @@ func (p *partition) during(ctx context.Context) {
 }
 
 func (p *partition) heal(context.Context) error {
+	if p.l.fault.Cut.Reset {
+		for _, link := range p.links {
+			p.x.r.Mesh.Reset(link.dialer, link.acceptor)
+		}
+	}
 	p.x.r.Mesh.Release(p.lanes...)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -59,12 +60,16 @@ func answers(ctx context.Context, ping systems.Prober, address string) (time.Dur
 // silent: the error of a probe says that no answer came in time, and not that the connection broke.
 func silent(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// processState is the state letter of /proc/PID/stat: R running, S sleeping, T stopped, Z ended and not yet waited for. The empty string
-// stands for a process that is not there, or for a platform without /proc.
+// processState is the state letter of a process: R running, S sleeping, T stopped, Z ended and not yet waited for; "" if it is not there. It
+// comes from /proc, or from ps where there is no /proc.
 func processState(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return ""
+		if _, err := os.Stat("/proc/self/stat"); err == nil {
+			return ""
+		}
+		out, _ := exec.Command("ps", "-o", "state=", "-p", fmt.Sprint(pid)).Output()
+		return strings.TrimSpace(string(out[:min(1, len(out))]))
 	}
 	// The second field is the name in brackets, which may hold anything; the state is behind the last bracket.
 	rest := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))

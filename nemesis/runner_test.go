@@ -41,6 +41,7 @@ func TestEachFaultProvesItsEffect(t *testing.T) {
 		{"pause", Fault{Kind: Pause, ForMS: 250, Target: Target{Role: RoleFollowers}}, names(2, 3), []string{"state T", "answered"}},
 		{"short pause", Fault{Kind: Pause, ForMS: 30, Target: one}, names(1), []string{"state T", "answered"}},
 		{"isolate", Fault{Kind: Partition, ForMS: 250, Target: one, Cut: Cut{Shape: Isolate, Clients: []int{2, 4}}}, names(1), []string{"6 of 6 links"}},
+		{"isolate and reset", Fault{Kind: Partition, ForMS: 250, Target: one, Cut: Cut{Shape: Isolate, Reset: true}}, names(1), []string{"4 of 4 links"}},
 		{"one-way-out", Fault{Kind: Partition, ForMS: 250, Target: one, Cut: Cut{Shape: OneWayOut}}, names(1), []string{"4 of 4 links"}},
 		{"one-way-in", Fault{Kind: Partition, ForMS: 250, Target: one, Cut: Cut{Shape: OneWayIn}}, names(1), []string{"4 of 4 links"}},
 		{"dial-in", Fault{Kind: Partition, ForMS: 250, Target: one, Cut: Cut{Shape: DialIn}}, names(1), []string{"2 of 2 links"}},

@@ -108,4 +108,7 @@ type Cut struct {
 	// Clients that are cut off from the targets, in the same directions as the nodes; the others stay on the targets' side and reach them. Clients are numbered
 	// as in systems.Network. Empty: with client-link every second client, with other shapes none.
 	Clients []int `json:"clients,omitempty"`
+	// Reset: at the heal, the connections between the parties that were cut off from each other are reset instead of going on with what was held, as
+	// long partitions of real networks end.
+	Reset bool `json:"reset,omitempty"`
 }
