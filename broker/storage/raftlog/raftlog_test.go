@@ -156,7 +156,7 @@ func newest(t testing.TB, dir string) string {
 
 // TestTornTail: a Save that did not return may be lost, at whatever byte it was cut; earlier ones may not.
 func TestTornTail(t *testing.T) {
-	dir := t.TempDir()
+	dir := storagetest.TempDir(t)
 	l, _ := mustOpen(t, dir)
 	must(t, l.Save(controller.Persist{HardState: hard(3, 1, 1), Entries: entries(1, 3, 1, 5)}))
 	info, err := os.Stat(newest(t, dir))
@@ -330,7 +330,7 @@ func TestFailedWriteKillsTheLog(t *testing.T) {
 // TestModel compares with a plain fold of the saves, over random saves, reopens and torn tails.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir := t.TempDir()
+		dir := storagetest.TempDir(t)
 		l, _, err := Open(dir)
 		must(t, err)
 		defer func() { _ = l.Close() }()

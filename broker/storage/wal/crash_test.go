@@ -43,7 +43,7 @@ func TestCrashInCut(t *testing.T) {
 		for _, at := range []string{"before intent", "intent saved", "end cut", "files cut", "intent gone"} {
 			for _, again := range []bool{false, true} {
 				name := fmt.Sprintf("%s, stopped at %q, again %t", tt.name, at, again)
-				dir := t.TempDir()
+				dir := storagetest.TempDir(t)
 				reached := false
 				stopAt := func(step string) error {
 					if step == at {

@@ -59,7 +59,7 @@ func take(t testing.TB, dir string) image {
 // put makes a new folder with these files.
 func (m image) put(t testing.TB) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
+	dir = storagetest.TempDir(t)
 	must(t, os.Mkdir(filepath.Join(dir, "log"), 0o750))
 	for name, raw := range m {
 		must(t, os.WriteFile(filepath.Join(dir, name), raw, 0o640))
@@ -86,7 +86,7 @@ func segmentFile(index uint64) string {
 // build makes a log of which the first `durable` batches lie below the recovery point, closed as by a crash of the process.
 func build(t testing.TB, segmentBytes, durable int, batches []record.Batch) image {
 	t.Helper()
-	dir := t.TempDir()
+	dir := storagetest.TempDir(t)
 	l := mustOpen(t, dir, Options{SegmentBytes: segmentBytes})
 	must(t, l.Append(batches[:durable], false))
 	must(t, l.Flush())
@@ -283,7 +283,7 @@ func TestSegmentMissingOrShort(t *testing.T) {
 func TestCleanMarker(t *testing.T) {
 	all := storagetest.Batches(0, 20, 2, 1, 100)
 	opts := Options{SegmentBytes: 700}
-	dir := t.TempDir()
+	dir := storagetest.TempDir(t)
 	l := mustOpen(t, dir, opts)
 	if _, err := os.Stat(filepath.Join(dir, markerFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("marker while the log is open: %v", err)

@@ -104,9 +104,17 @@ func SyncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// MakeDir creates a folder, with its name in the parent flushed. A folder that is there already is no error.
+// MakeDir creates a folder and its parents, each with its name flushed in the one above (S5). A folder that is there already is no error; its name
+// is flushed all the same, because whoever made it may have died before that.
 func MakeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	err := os.Mkdir(dir, 0o750)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := MakeDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+		err = os.Mkdir(dir, 0o750)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return SyncDir(filepath.Dir(dir))
