@@ -18,9 +18,6 @@ type Request struct {
 	TooNew bool
 }
 
-// headerBytes is the smallest request header: key, version, correlation id and a null client id.
-const headerBytes = 2 + 2 + 4 + 2
-
 // Parse reads the header and body of a frame (without its length prefix). Errors: ErrUnknownAPI, ErrVersion, ErrMalformed.
 //
 // The version is checked before the body is read, because kmsg parses an unknown version with the newest layout it knows.

@@ -14,8 +14,8 @@ func (o Outcome) String() string {
 	return [...]string{"unknown", "applied", "not applied"}[o]
 }
 
-// produceCodes is the only place that decides what an error code means for a write. A code is NotApplied only if every known broker answers it before it
-// appends; whatever is not listed is Unknown, because a new code may mean anything.
+// produceCodes is the only place that decides what an error code means for a write. A code is NotApplied only if every known broker answers
+// it before it appends; whatever is not listed is Unknown, because a new code may mean anything.
 var produceCodes = []struct {
 	code    int16
 	name    string
@@ -70,10 +70,8 @@ func CodeName(code int16) string {
 	return ""
 }
 
-// Codes that readers and the client itself act on.
+// Codes of our own, beside Kafka's.
 const (
-	codeOffsetOutOfRange = 1
-	codeNotLeader        = 6
 	// NoAnswer stands for a lost connection or a time-out; it is no code of Kafka's (histories.NoAnswer).
 	NoAnswer int16 = -1000
 	// NoRoute stands for an operation that was never sent: no leader known, or no connection to it.

@@ -50,7 +50,6 @@ type node struct {
 	epoch       int64 // of the registration, 0 if not registered in this life
 	epochBefore int64 // of the life before if it ended cleanly
 	wantStop    bool
-	behave      int
 }
 
 var voters = []int32{0, 1, 2, 3, 4}

@@ -206,7 +206,7 @@ func (e *edit) spread(count, rf int) ([][]int32, problem) {
 
 func checkTopicName(name string) error {
 	if len(name) == 0 || len(name) > 249 || name == "." || name == ".." {
-		return fmt.Errorf("topic name %.60q, want 1 to 249 characters and not . or ..", name)
+		return fmt.Errorf("topic name %.60q, want 1 to 249 characters, but neither \".\" nor \"..\"", name)
 	}
 	for _, c := range []byte(name) {
 		ok := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'

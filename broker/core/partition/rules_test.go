@@ -20,7 +20,6 @@ type bench struct {
 	held bool // storage effects are kept instead
 	kept []Effect
 	out  []Effect // effects other than storage, since the last call of took
-	seq  int32
 }
 
 func newBench(t *testing.T, cfg Config, cp storage.Checkpoint, b storage.Bounds, replay ...record.Header) *bench {

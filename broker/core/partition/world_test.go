@@ -13,14 +13,13 @@ import (
 // world is a small cluster round one partition: replicas, their logs, a network that loses and delays but keeps the order of each connection,
 // and a controller that keeps R16-R19. One seed, one run. It judges what clients were told by what the logs hold.
 type world struct {
-	rng     *rand.Rand
-	now     time.Time
-	flush   bool
-	nodes   []*node
-	ctl     ctl
-	net     []packet
-	cut     map[[2]int32]bool
-	nextPID int64
+	rng   *rand.Rand
+	now   time.Time
+	flush bool
+	nodes []*node
+	ctl   ctl
+	net   []packet
+	cut   map[[2]int32]bool
 
 	named   map[[2]int64]uint32 // (epoch, offset) → checksum, for ever
 	seen    map[int64]uint32    // offset → checksum that a consumer was shown
