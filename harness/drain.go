@@ -16,8 +16,9 @@ const (
 	readBound   = 60 * time.Second // for one log, the longest that is read
 )
 
-// drain reads everything back: each log from its start to an empty read at its end under a fresh assignment, and each copy of it. It begins only when the views agree, the in-sync sets are
-// full and what is visible is all that there is: a drain during an election takes what is late for lost. What is not reached makes the drain incomplete, with the reason; it is never a loss.
+// drain reads everything back: each log from its start to an empty read at its end under a fresh assignment, and each copy of it. It begins
+// only when the views agree, the in-sync sets are full and what is visible is all that there is: a drain during an election takes what is
+// late for lost. What is not reached makes the drain incomplete, with the reason; it is never a loss.
 func (r *run) drain(ctx context.Context) error {
 	begin := time.Now()
 	r.Observer.Phase("drain", 0)

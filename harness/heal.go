@@ -57,8 +57,8 @@ func (r *run) unknownEnds(err error) []string {
 	return out
 }
 
-// recovery waits until everything works: the brokers agree on leaders, the in-sync sets are full, each partition accepts a write and gives it back. It returns how long that
-// took and, when the bound has passed, what still does not work.
+// recovery waits until everything works: the brokers agree on leaders, the in-sync sets are full, each partition accepts a write and gives
+// it back. It returns how long that took and, when the bound has passed, what still does not work.
 func (r *run) recovery(ctx context.Context, bound time.Duration) (took time.Duration, unmet []string, err error) {
 	begin := time.Now()
 	links, _, err := r.links(0)

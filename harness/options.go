@@ -1,5 +1,6 @@
-// Package harness carries out one test of one system: plan, set up, probe, load with faults, heal, demand progress, drain, check, save. It knows systems and
-// workloads by their interfaces and decides nothing by itself: verdicts come from package linearizability. Start reading at Test.
+// Package harness carries out one test of one system: plan, set up, probe, load with faults, heal, demand progress, drain, check, save. It
+// knows systems and workloads by their interfaces and decides nothing by itself: verdicts come from package linearizability. Start reading
+// at Test.
 package harness
 
 import (

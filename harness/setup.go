@@ -183,7 +183,8 @@ func (r *run) faultStep(s nemesis.FaultStep) {
 	r.journal.Mark(histories.Event{Kind: histories.Fault, Offset: int64(s.Fault), Note: string(s.Step) + ": " + s.Note})
 }
 
-// links are the addresses under which a client reaches the nodes: by id, and by the address that the node advertises. Client 0 is the harness itself.
+// links are the addresses under which a client reaches the nodes: by id, and by the address that the node advertises. Client 0 is the
+// harness itself.
 func (r *run) links(client int) (byID map[int32]string, byAddr map[string]string, err error) {
 	byID, byAddr = map[int32]string{}, map[string]string{}
 	for _, n := range r.system.Nodes() {
@@ -196,7 +197,8 @@ func (r *run) links(client int) (byID map[int32]string, byAddr map[string]string
 	return byID, byAddr, nil
 }
 
-// probe writes and reads once through the links of every client before any fault: a harness that cannot do that would see faults where there are none.
+// probe writes and reads once through the links of every client before any fault: a harness that cannot do that would see faults where
+// there are none.
 func (r *run) probe(ctx context.Context) error {
 	begin := time.Now()
 	for client := range r.Options.Clients + 1 {

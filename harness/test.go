@@ -53,8 +53,9 @@ func (e *InfraError) Unwrap() error { return e.Err }
 
 func infra(what string, err error) error { return &InfraError{What: what, Err: err} }
 
-// Run carries the test out. Errors are UsageError (nothing was started) or InfraError; a verdict is never an error. When ctx ends, faults are healed, everything is stopped and
-// the run is an InfraError; its directory keeps the history so far. Nothing that the run started survives it.
+// Run carries the test out. Errors are UsageError (nothing was started) or InfraError; a verdict is never an error. When ctx ends, faults
+// are healed, everything is stopped and the run is an InfraError; its directory keeps the history so far. Nothing that the run started
+// survives it.
 func (t Test) Run(ctx context.Context) (out *Outcome, err error) {
 	if err := t.Options.Validate(); err != nil {
 		return nil, err

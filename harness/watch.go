@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// startWatch looks for nodes that end by themselves, from now until endWatch. The first closes r.certain: no fault asked for it and nothing will bring the node back, so one claim is already broken.
+// startWatch looks for nodes that end by themselves, from now until endWatch. The first closes r.certain: no fault asked for it and nothing
+// will bring the node back, so one claim is already broken.
 func (r *run) startWatch(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})

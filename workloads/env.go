@@ -30,8 +30,8 @@ type Env interface {
 
 // Conn is one connection to a broker; one request at a time.
 type Conn interface {
-	// RoundTrip sends the request and waits for its response. After any error the connection is of no more use: a late answer would be taken for that of
-	// the next request. The response of a Produce request with acks=0, which brokers do not answer, is nil.
+	// RoundTrip sends the request and waits for its response. After any error the connection is of no more use: a late answer would be
+	// taken for that of the next request. The response of a Produce request with acks=0, which brokers do not answer, is nil.
 	RoundTrip(req kmsg.Request, timeout time.Duration) (kmsg.Response, error)
 	Close()
 }

@@ -72,8 +72,8 @@ type Record struct {
 	Damaged bool
 }
 
-// Records calls visit for every record from offset `from` on in the answer to a fetch, in order. The last batch may be cut short, as Kafka's protocol allows.
-// Control batches are left out. It fails if the bytes are no record batches.
+// Records calls visit for every record from offset `from` on in the answer to a fetch, in order. The last batch may be cut short, as
+// Kafka's protocol allows. Control batches are left out. It fails if the bytes are no record batches.
 func Records(raw []byte, from int64, visit func(Record)) error {
 	for len(raw) >= batchHeaderBytes {
 		be := binary.BigEndian

@@ -152,8 +152,8 @@ func (c *Client) AskView(node int32) (View, error) {
 	return view, nil
 }
 
-// refresh learns leaders from the first broker that answers. Like every client of Kafka it never goes back to an older leader epoch (KIP-320), except that an
-// answer without an epoch is taken as it is.
+// refresh learns leaders from the first broker that answers. Like every client of Kafka it never goes back to an older leader epoch
+// (KIP-320), except that an answer without an epoch is taken as it is.
 func (c *Client) refresh() error {
 	order := slices.Sorted(maps.Keys(c.cfg.Links))
 	c.env.Rand().Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })

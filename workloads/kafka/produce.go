@@ -22,8 +22,9 @@ type Produced struct {
 	Attempts int
 }
 
-// Produce writes a batch. A batch of an idempotent producer is sent again, unchanged, until its fate is known or the deadline has passed: the broker
-// recognises it, so a later answer settles the earlier attempts too. A plain batch is sent once. NotApplied means that no attempt can have been applied.
+// Produce writes a batch. A batch of an idempotent producer is sent again, unchanged, until its fate is known or the deadline has passed:
+// the broker recognises it, so a later answer settles the earlier attempts too. A plain batch is sent once. NotApplied means that no
+// attempt can have been applied.
 func (c *Client) Produce(b Batch, deadline time.Duration) Produced {
 	until := c.env.Now() + deadline
 	req := kmsg.NewPtrProduceRequest()

@@ -28,8 +28,9 @@ type Answer struct {
 	LeaderEpoch int32 // −1 unknown
 }
 
-// Fetch reads from offset on. With node 0 it asks the believed leader and says in which epoch it believes; otherwise that node's own copy, up to the
-// high watermark that the copy knows (KIP-392). maxWait is how long the broker may hold the request while there is nothing to read.
+// Fetch reads from offset on. With node 0 it asks the believed leader and says in which epoch it believes; otherwise that node's own copy,
+// up to the high watermark that the copy knows (KIP-392). maxWait is how long the broker may hold the request while there is nothing to
+// read.
 func (c *Client) Fetch(partition, node int32, offset int64, maxBytes int32, maxWait time.Duration) Answer {
 	epoch := int32(-1)
 	if node == 0 {
@@ -79,8 +80,8 @@ func (c *Client) Fetch(partition, node int32, offset int64, maxBytes int32, maxW
 	return none
 }
 
-// Offset asks for the position that timestamp (Latest, Earliest) names. With node 0 it asks the believed leader, which answers Latest with the visible end;
-// otherwise that node's own copy, which answers Latest with the end of its log, whatever is visible of it.
+// Offset asks for the position that timestamp (Latest, Earliest) names. With node 0 it asks the believed leader, which answers Latest with
+// the visible end; otherwise that node's own copy, which answers Latest with the end of its log, whatever is visible of it.
 func (c *Client) Offset(partition, node int32, timestamp int64) Answer {
 	epoch, replica := int32(-1), int32(-2)
 	if node == 0 {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Breaths are short pauses in which a whole partition comes to rest: producers first, then, when readers have had time to reach the end, readers too. At
-// such a moment nothing is open, so that a history can be cut there into windows small enough for a search (porcupine). They follow from the clock and the
-// seed alone, hence clients agree on them without talking to each other.
+// Breaths are short pauses in which a whole partition comes to rest: producers first, then, when readers have had time to reach the end,
+// readers too. At such a moment nothing is open, so that a history can be cut there into windows small enough for a search (porcupine).
+// They follow from the clock and the seed alone, hence clients agree on them without talking to each other.
 type Breaths struct {
 	Seed   int64
 	Period time.Duration // one breath in each period, at a moment drawn from the seed; 0: none

@@ -8,8 +8,8 @@ import (
 	"ackproof/workloads/kafka"
 )
 
-// Visitor is a client of the harness itself: it probes before the load, and after healing it demands writes and reads everything back. It records its operations like
-// any other client. One goroutine at a time may use it.
+// Visitor is a client of the harness itself: it probes before the load, and after healing it demands writes and reads everything back. It
+// records its operations like any other client. One goroutine at a time may use it.
 type Visitor struct{ c *client }
 
 // Visit makes a visitor to one partition.
@@ -54,14 +54,14 @@ func (v *Visitor) CopyEnd(node int32) kafka.Answer {
 	return v.c.kafka.Offset(v.c.partition, node, kafka.Latest)
 }
 
-// ReadAll reads the leader's log under a fresh assignment from its start up to an empty read at the end. It gives up after the patience and then returns the code of
-// the last read.
+// ReadAll reads the leader's log under a fresh assignment from its start up to an empty read at the end. It gives up after the patience and
+// then returns the code of the last read.
 func (v *Visitor) ReadAll(patience time.Duration) ReadResult {
 	return v.readAll(histories.Fetch, 0, 0, patience)
 }
 
-// Copy reads one node's copy from its start up to an empty read at or after the offset target, and records where the copy ends. A follower learns the watermark
-// one fetch later than its leader, hence the target.
+// Copy reads one node's copy from its start up to an empty read at or after the offset target, and records where the copy ends. A follower
+// learns the watermark one fetch later than its leader, hence the target.
 func (v *Visitor) Copy(node int32, target int64, patience time.Duration) ReadResult {
 	result := v.readAll(histories.CopyRead, node, target, patience)
 	if result.Code != 0 {

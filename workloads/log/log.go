@@ -1,10 +1,10 @@
-// Package log is the workload that drives a partitioned, replicated log and records what every client saw: several producers, readers and pollers
-// per partition, each a short loop of blocking calls. It knows no fault and no checker. Start reading at Workload; produce.go, read.go and poll.go are
-// the three kinds of clients.
+// Package log is the workload that drives a partitioned, replicated log and records what every client saw: several producers, readers and
+// pollers per partition, each a short loop of blocking calls. It knows no fault and no checker. Start reading at Workload; produce.go,
+// read.go and poll.go are the three kinds of clients.
 //
-// A value tells by itself where it comes from: run, producer, sequence number, partition, checksum. A producer's number is the number of the logical
-// process that wrote it. A client that left an operation open retires its number and goes on under a new one, as a new producer, because what it left
-// behind may still come to be after everything that it does from then on.
+// A value tells by itself where it comes from: run, producer, sequence number, partition, checksum. A producer's number is the number of
+// the logical process that wrote it. A client that left an operation open retires its number and goes on under a new one, as a new
+// producer, because what it left behind may still come to be after everything that it does from then on.
 package log
 
 import (
@@ -79,8 +79,8 @@ type Worker struct {
 	Run func(env workloads.Env, links map[int32]string)
 }
 
-// Workers lists the clients of the load. Every partition has two producers, of which one stays with the broker that it was given; a tailing reader of
-// either kind, a reader that begins anew again and again, one that reads followers, and two that ask for the ends of the log.
+// Workers lists the clients of the load. Every partition has two producers, of which one stays with the broker that it was given; a tailing
+// reader of either kind, a reader that begins anew again and again, one that reads followers, and two that ask for the ends of the log.
 func (w *Workload) Workers() []Worker {
 	var out []Worker
 	turn := 0

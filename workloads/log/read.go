@@ -22,8 +22,8 @@ func (c *client) tail() {
 	c.readFrom(0, 0, func(int64, bool) bool { return !c.env.Stopped() })
 }
 
-// reread begins anew again and again, at the start or at a place drawn below the known end, and reads a stretch or up to the end: what was read once must
-// be there for every later reader.
+// reread begins anew again and again, at the start or at a place drawn below the known end, and reads a stretch or up to the end: what was
+// read once must be there for every later reader.
 func (c *client) reread() {
 	for !c.env.Stopped() {
 		c.env.Sleep(c.between(100*time.Millisecond, 700*time.Millisecond))
@@ -39,7 +39,8 @@ func (c *client) reread() {
 	}
 }
 
-// followers reads one broker's copy after the other, whoever leads (KIP-392). Each is an assignment of its own, because copies lag by different amounts.
+// followers reads one broker's copy after the other, whoever leads (KIP-392). Each is an assignment of its own, because copies lag by
+// different amounts.
 func (c *client) followers() {
 	nodes := slices.Sorted(maps.Keys(c.links))
 	for i := 0; !c.env.Stopped(); i++ {
@@ -51,9 +52,9 @@ func (c *client) followers() {
 	}
 }
 
-// readFrom reads under one assignment from a position on, the leader's log (node 0) or one node's copy, while more says so; more is told the position
-// reached and whether the last read was empty. A reader that is told that its position does not exist tries for two seconds and then begins at 0 under a new assignment, which is what
-// a consumer with auto.offset.reset=earliest does.
+// readFrom reads under one assignment from a position on, the leader's log (node 0) or one node's copy, while more says so; more is told
+// the position reached and whether the last read was empty. A reader that is told that its position does not exist tries for two seconds
+// and then begins at 0 under a new assignment, which is what a consumer with auto.offset.reset=earliest does.
 func (c *client) readFrom(node int32, position int64, more func(position int64, empty bool) bool) {
 	session := c.NewSession()
 	outside := 0

@@ -19,7 +19,8 @@ type Env struct {
 	rand  *rand.Rand
 }
 
-// New makes the world of one client. Closing stop asks it to come to an end; the end of hard breaks its connections. Seed and client give its random stream.
+// New makes the world of one client. Closing stop asks it to come to an end; the end of hard breaks its connections. Seed and client give
+// its random stream.
 func New(hard context.Context, stop <-chan struct{}, start time.Time, seed int64, client uint64) *Env {
 	return &Env{hard: hard, stop: stop, start: start, rand: rand.New(rand.NewPCG(uint64(seed), client))}
 }

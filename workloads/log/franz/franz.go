@@ -1,5 +1,6 @@
-// Package franz adds a producer of the kind that people really run to the log workload: franz-go, pipelined, with retries, batching and time-outs of its own. It
-// starts goroutines and therefore has no place in a simulation. It hides almost every error code, so that whatever is not an acknowledgement counts as unknown.
+// Package franz adds a producer of the kind that people really run to the log workload: franz-go, pipelined, with retries, batching and
+// time-outs of its own. It starts goroutines and therefore has no place in a simulation. It hides almost every error code, so that whatever
+// is not an acknowledgement counts as unknown.
 package franz
 
 import (
@@ -32,8 +33,8 @@ type Producer struct {
 	Links map[string]string
 }
 
-// Run produces until stop is closed, then waits until the open operations have ended, for the deadline of an operation at most. When hard ends, it returns at once. What is
-// still open then has an unknown outcome.
+// Run produces until stop is closed, then waits until the open operations have ended, for the deadline of an operation at most. When hard
+// ends, it returns at once. What is still open then has an unknown outcome.
 func (p *Producer) Run(hard context.Context, stop <-chan struct{}, now func() time.Duration) error {
 	for {
 		g, err := p.newGeneration()
@@ -146,8 +147,8 @@ func (g *generation) interval() time.Duration {
 	return max(tick, 10*time.Second*time.Duration(g.Config.Partitions)/time.Duration(g.Config.Rate))
 }
 
-// overdue tells whether the session has to end: an outcome is unknown or an operation has been open for longer than its deadline. An idempotent franz-go does
-// not fail a record in flight while a fault lasts, it waits for the healing; hence a time-out of our own.
+// overdue tells whether the session has to end: an outcome is unknown or an operation has been open for longer than its deadline. An
+// idempotent franz-go does not fail a record in flight while a fault lasts, it waits for the healing; hence a time-out of our own.
 func (g *generation) overdue() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
