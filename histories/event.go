@@ -27,7 +27,8 @@ const (
 	// or −1 where the system acknowledges without a position.
 	Append Kind = iota
 	// Fetch reads from Offset. OK carries Runs (none: the read was empty) and HighWatermark, −1 if unknown.
-	// Session tells reads of one assignment apart: position and monotonicity are promised within one session only.
+	// Session tells reads of one assignment apart: position and monotonicity are promised within one session only; a seek begins a new one.
+	// Records below Offset, which a broker sends along with a batch, are dropped by the client. An Invoke with a Node asks for that node's copy (KIP-392).
 	Fetch
 	// EndOffset asks for the visible end; OK carries it in Offset and the leader's epoch in LeaderEpoch (−1 unknown).
 	EndOffset

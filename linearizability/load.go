@@ -26,6 +26,7 @@ type operation struct {
 	runs               int32 // read: how many runs
 	code               int16
 	kind               histories.Kind
+	follower           bool           // a fetch that asked for one node's copy, whoever leads (KIP-392)
 	outcome            histories.Type // Invoke: never completed
 	suspect            suspicion
 }
@@ -133,7 +134,7 @@ func (h *history) phase(ev *histories.Event) {
 
 func (h *history) invoke(ev *histories.Event) error {
 	o := operation{inv: ev.Seq, invTime: ev.Time, endTime: -1, offset: ev.Offset, high: -1, partition: ev.Partition, process: ev.Process,
-		session: ev.Session, node: ev.Node, epoch: -1, kind: ev.Kind, outcome: histories.Invoke}
+		session: ev.Session, node: ev.Node, epoch: -1, kind: ev.Kind, follower: ev.Kind == histories.Fetch && ev.Node != 0, outcome: histories.Invoke}
 	if ev.Kind == histories.Append {
 		o.offset = -1
 		o.first = int32(len(h.writer))

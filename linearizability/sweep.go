@@ -117,7 +117,7 @@ func (h *history) returned(o *operation, offset int64, record int32) (found bool
 func (h *history) stale(p *part, t *tally, b bounds) {
 	for _, op := range p.ops {
 		o := &h.ops[op]
-		if o.outcome != histories.OK {
+		if o.outcome != histories.OK || o.follower { // a follower's copy trails by design
 			continue
 		}
 		end := int64(-1) // the log's length as this operation saw it
