@@ -244,7 +244,10 @@ func (r *Replica) maximalISR() []int32 {
 // followerFetched notes what a follower's fetch proves: it holds everything below the offset that it asks from.
 func (r *Replica) followerFetched(in Fetch) {
 	p := r.lead.progress[in.Replica]
-	if in.ReplicaEpoch != -1 && p.brokerEpoch != -1 && in.ReplicaEpoch != p.brokerEpoch {
+	switch {
+	case p.brokerEpoch == -1:
+		p.brokerEpoch = in.ReplicaEpoch // not registered yet, as far as is known here: what it proves, it proves for that incarnation only
+	case in.ReplicaEpoch != -1 && in.ReplicaEpoch != p.brokerEpoch:
 		return // of another incarnation than the registered one (R10, KIP-903)
 	}
 	// R15: caught up now if it asks from the end; caught up at its last fetch if it has since fetched all that there was then.
@@ -324,8 +327,6 @@ func (r *Replica) confirm() {
 	r.ask()
 	p.isr = held
 }
-
-
 
 // leaderTick: time-outs, shrinking the ISR, asking again.
 func (r *Replica) leaderTick() {

@@ -378,6 +378,20 @@ func TestR16ARetryDoesNotVouchForALaterRegistration(t *testing.T) {
 	equal(t, "asked again for the one that was seen", only[AlterISR](b).ISR[2], Member{3, 13})
 }
 
+func TestR19WhatAnUnregisteredReplicaFetchedIsItsOwn(t *testing.T) {
+	b := leading(t)
+	b.produce("a", 4, -1)
+	b.took()
+	s := threeOf(1, 5)
+	s.ISR, s.PartitionEpoch, s.BrokerEpochs = []int32{1, 2}, 6, map[int32]int64{1: 11, 2: 12}
+	b.in(Assign{s})
+	b.in(Fetch{Token: 3, Replica: 3, ReplicaEpoch: 50, LeaderEpoch: 5, LastFetchedEpoch: 5, Offset: 4, KnownHW: -1}) // fenced
+	b.took()
+	s.BrokerEpochs = map[int32]int64{1: 11, 2: 12, 3: 51} // the next incarnation is registered; it may have an empty log
+	b.in(Assign{s})
+	equal(t, "nothing is known of it", b.r.lead.progress[3].end, int64(-1))
+}
+
 func TestR14NotBeforeTheStartOfTheEpoch(t *testing.T) {
 	// A new leader whose watermark lags: 10 of 20 records are known to be committed.
 	b := newBench(t, Config{}, storage.Checkpoint{HighWatermark: 10, Epochs: []storage.EpochStart{{Epoch: 4, Start: 0}}, ProducersAt: 20}, storage.Bounds{Durable: 20, End: 20})
