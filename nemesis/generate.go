@@ -20,9 +20,9 @@ type GenerateOptions struct {
 
 // How sequences are laid out in the load.
 const (
-	leadIn = 800 * time.Millisecond // load without faults at the start
+	leadIn = 600 * time.Millisecond // load without faults at the start
 	// leadOut is load without faults at the end, in which the last sequence can still be seen to be healed.
-	leadOut  = 1200 * time.Millisecond
+	leadOut  = 800 * time.Millisecond
 	leastGap = 50 * time.Millisecond // between the recovery from a sequence and the next one
 	// recoveryInSessions is how long a cluster takes, roughly, from the heal to full in-sync sets; only the layout depends on it, because
 	// the next sequence waits for the state itself.
@@ -37,7 +37,7 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 	o = o.withDefaults()
 	g := generator{o: o, pick: rand.New(rand.NewPCG(uint64(seed), 0x6e656d65736973)), s: Schedule{Version: ScheduleVersion, Seed: seed, Faults: []Fault{}}}
 	var drawn []sequence
-	room := o.Load - leadIn - leadOut
+	room := o.Load - leadIn - leadOut + g.recovery() // the heal after the load takes care of the last one
 	for more := true; more; { // a long load goes through the deck again
 		more = false
 		for _, p := range order(seed) {

@@ -22,10 +22,10 @@ import (
 const (
 	sessionTimeout  = 1500 * time.Millisecond
 	heartbeatEach   = 200 * time.Millisecond
-	lagTime         = 800 * time.Millisecond
+	lagTime         = 700 * time.Millisecond
 	fetchWait       = 200 * time.Millisecond
 	raftTick        = 50 * time.Millisecond
-	electionTimeout = 1000 * time.Millisecond
+	electionTimeout = 1200 * time.Millisecond
 	rebalanceEach   = 2 * time.Second // leadership returns to the preferred replicas: leaders stay spread over the nodes
 	fetchRound      = 50 * time.Millisecond
 	// livenessBound is what the contract allows from the heal to full service: elections, registrations and catching up after the longest fault.
