@@ -84,12 +84,13 @@ type Log interface {
 	// least one batch if there is one (KIP-74). An empty run if from = to or nothing fits below `to`; ErrOutOfRange if from is outside of [Start, End].
 	// The caller must Release what it got.
 	Read(from, to int64, max int) (Records, error)
-	// Headers calls visit for each batch from the one that holds `from` to the end, in order, until visit fails.
+	// Headers calls visit for each batch from the one that holds `from` to the end, in order, until visit fails. ErrOutOfRange if from is outside of
+	// [Start, End], or if a truncation overtakes it.
 	Headers(from int64, visit func(record.Header) error) error
 	// OffsetAt finds the first batch that ends above the checkpoint's LogStart and whose largest timestamp is ≥ ts (ms); ok is false if there is none.
 	OffsetAt(ts int64) (h record.Header, ok bool, err error)
 	// Truncate removes every batch that ends above `to` (its last offset ≥ to) and saves cp, both or neither, also across a crash (S6). Durable on return.
-	// If `to` lies inside a batch, the log ends below it, and above Bounds().Start or at it; a `to` below that start is ErrOutOfRange (see Reset).
+	// If `to` lies inside a batch, the log then ends where that batch began. A `to` below Bounds().Start is ErrOutOfRange: see Reset.
 	Truncate(to int64, cp Checkpoint) error
 	// Trim saves cp, whose LogStart has risen, and removes segments that lie wholly below it. Durable on return. ErrOutOfRange if LogStart is outside of [Start, End].
 	Trim(cp Checkpoint) error

@@ -37,8 +37,9 @@ func (l *Log) replay() error {
 		if err == nil {
 			continue
 		}
-		if !errors.Is(err, errBad) || !last || recordBehind(raw[good:], l.next) {
-			return fmt.Errorf("%w: %s at byte %d, with records behind it: %w", storage.ErrDamaged, rawwal.Path(dir, s.Index), good, err)
+		torn := errors.Is(err, errBad) && last && !recordBehind(raw[good:], l.next)
+		if !torn {
+			return fmt.Errorf("%w: %s at byte %d, no torn tail: %w", storage.ErrDamaged, rawwal.Path(dir, s.Index), good, err)
 		}
 		if err := rawwal.Cut(dir, s.Index, int64(good)); err != nil {
 			return fmt.Errorf("cut the torn tail: %w", err)

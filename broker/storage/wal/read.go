@@ -104,10 +104,11 @@ func (l *Log) letGo(s *segment) {
 	}
 }
 
-// ensureIndexed walks a segment that came from the clean-shutdown marker. It must turn out to be what the marker says.
+// ensureIndexed walks a segment that came from the clean-shutdown marker. It must turn out to be what the marker says. A segment that a cut has
+// replaced meanwhile is left alone, since its file may be another one by now.
 func (l *Log) ensureIndexed(s *segment) error {
 	l.mu.Lock()
-	if s.indexed {
+	if s.indexed || !slices.Contains(l.segments, s) {
 		l.mu.Unlock()
 		return nil
 	}
