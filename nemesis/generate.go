@@ -38,7 +38,7 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 	g := generator{o: o, pick: rand.New(rand.NewPCG(uint64(seed), 0x6e656d65736973)), s: Schedule{Version: ScheduleVersion, Seed: seed, Faults: []Fault{}}}
 	var drawn []sequence
 	room := o.Load - leadIn - leadOut + g.recovery() // the heal after the load takes care of the last one
-	for more := true; more; { // a long load goes through the deck again
+	for more := true; more; {                        // a long load goes through the deck again
 		more = false
 		for _, p := range order(seed) {
 			if !p.fits(o) {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"sync"
 	"syscall"
-	"time"
 
 	"ackproof/systems"
 )
@@ -32,14 +31,14 @@ func (w *wound) each(do func(i int, n systems.Node) error) error {
 }
 
 // inTurn heals target after target with the fault's stagger between them, or all at once without one.
-func (w *wound) inTurn(ctx context.Context, do func(n systems.Node) error) error {
+func (w *wound) inTurn(do func(n systems.Node) error) error {
 	if w.l.fault.StaggerMS == 0 {
 		return w.each(func(_ int, n systems.Node) error { return do(n) })
 	}
 	var errs []error
 	for i, n := range w.nodes {
 		if i > 0 {
-			sleep(ctx, time.Duration(w.l.fault.StaggerMS)*time.Millisecond)
+			sleep(w.x.load, ms(w.l.fault.StaggerMS)) // no longer than the load lasts
 		}
 		errs = append(errs, do(n))
 	}
@@ -100,7 +99,7 @@ func (k *kill) during(context.Context) {
 }
 
 func (k *kill) heal(ctx context.Context) error {
-	return k.inTurn(ctx, func(n systems.Node) error {
+	return k.inTurn(func(n systems.Node) error {
 		if n.PID() != 0 {
 			return nil // another fault has restarted it
 		}

@@ -63,8 +63,8 @@ func (p *pause) during(ctx context.Context) {
 	})
 }
 
-func (p *pause) heal(ctx context.Context) error {
-	return p.inTurn(ctx, func(n systems.Node) error {
+func (p *pause) heal(context.Context) error {
+	return p.inTurn(func(n systems.Node) error {
 		if n.PID() == 0 {
 			return nil // killed meanwhile
 		}

@@ -326,3 +326,26 @@ func TestHealFindsWhatFaultsLeft(t *testing.T) {
 		t.Errorf("error %v, expected that n3 does not answer", err)
 	}
 }
+
+// Restarts with a stagger come one after the other, in the order of the nodes, while the load lasts.
+func TestStaggeredRestarts(t *testing.T) {
+	c := newCluster(t, 3, 1)
+	r := &Runner{System: c, Mesh: c.mesh(0)}
+	results, _ := run(t, r, Fault{Kind: Kill, ForMS: 20, StaggerMS: 60, Target: Target{Role: RoleAll}})
+	if got := results[0]; !got.Effective || got.ToMS-got.FromMS < 20+2*60 {
+		t.Errorf("%+v, expected the last restart after 140 ms or more", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r.Event = func(s FaultStep) {
+		if s.Step == Began {
+			cancel()
+		}
+	}
+	results = r.Run(ctx, Schedule{Version: 1, Faults: []Fault{{Kind: Kill, ForMS: 20, StaggerMS: time.Hour.Milliseconds(), Target: Target{Role: RoleAll}}}})
+	if !results[0].Effective {
+		t.Errorf("%+v", results[0])
+	}
+	if roles, _ := c.Roles(t.Context()); !recovered(roles) {
+		t.Errorf("%+v: the end of the load has not healed everything", roles)
+	}
+}

@@ -43,7 +43,8 @@ type Trigger struct {
 	Healed  bool  `json:"healed,omitempty"`
 	// AckedMore, if > 0: Partition has acknowledged that many more records since the time condition was met.
 	AckedMore int64 `json:"acked_more,omitempty"`
-	// LeaderMoved: the leader of Partition is another one than when the time condition was met.
+	// LeaderMoved: the leader of Partition is another one than when the fault named by Fault chose its targets (without Fault, or with Healed: than when the time
+	// condition was met).
 	LeaderMoved bool `json:"leader_moved,omitempty"`
 	// ISRAtMost, if > 0: the in-sync set of Partition has that many members or fewer.
 	ISRAtMost int `json:"isr_at_most,omitempty"`

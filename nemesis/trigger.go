@@ -54,7 +54,11 @@ func (x *execution) await(ctx context.Context, l *life) (since time.Time, remark
 	if p == AnyPartition && t.Fault != nil {
 		p = x.lives[*t.Fault].partition
 	}
-	leaderThen, ackedThen := x.leader(p), x.acked(p)
+	then, _, _ := x.watcher.now()
+	if t.Fault != nil && !t.Healed {
+		then = x.lives[*t.Fault].seen
+	}
+	leaderThen, ackedThen := leader(then, p), x.acked(p)
 	reached := x.watcher.until(ctx, since, giveUp, func(r systems.Roles) bool {
 		if t.AckedMore > 0 && x.acked(p)-ackedThen < t.AckedMore {
 			return false
@@ -80,13 +84,12 @@ func (x *execution) await(ctx context.Context, l *life) (since time.Time, remark
 	return since, "", nil
 }
 
-// leader of the partition by the latest view, 0 if unknown.
-func (x *execution) leader(p int32) int {
-	roles, _, _ := x.watcher.now()
-	if p < 0 || int(p) >= len(roles.Partitions) {
+// leader of the partition, 0 if unknown.
+func leader(r systems.Roles, p int32) int {
+	if p < 0 || int(p) >= len(r.Partitions) {
 		return 0
 	}
-	return roles.Partitions[p].Leader
+	return r.Partitions[p].Leader
 }
 
 func (x *execution) acked(p int32) int64 {
@@ -109,6 +112,7 @@ func recovered(r systems.Roles) bool {
 // choose resolves the fault's partition and nodes by what the system said after since.
 func (x *execution) choose(ctx context.Context, l *life, since time.Time) error {
 	t := l.fault.Target
+	l.seen, _, _ = x.watcher.now()
 	switch t.Role {
 	case RoleSame:
 		other := x.lives[*l.fault.Start.Fault]
@@ -136,6 +140,7 @@ func (x *execution) choose(ctx context.Context, l *life, since time.Time) error 
 		})
 	}
 	ok := x.watcher.until(ctx, since, rolesPatience, func(r systems.Roles) bool {
+		l.seen = r
 		problem = x.byRole(l, r)
 		return problem == nil
 	})

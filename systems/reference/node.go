@@ -24,6 +24,8 @@ type node struct {
 	dir  string
 	exe  string
 
+	life sync.Mutex // one Start or Kill at a time: a new process finds the port of the old one free
+
 	mu      sync.Mutex
 	process *process // nil while it is down
 	ended   error    // why it ended, if nobody asked for it
@@ -70,6 +72,8 @@ func (n *node) configure(lines []string, err error) error {
 
 // Start implements systems.Node.
 func (n *node) Start(ctx context.Context) error {
+	n.life.Lock()
+	defer n.life.Unlock()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.process != nil {
@@ -137,6 +141,8 @@ func (n *node) PID() int {
 
 // Kill implements systems.Node. A node that is down stays down.
 func (n *node) Kill() error {
+	n.life.Lock()
+	defer n.life.Unlock()
 	n.mu.Lock()
 	p := n.process
 	n.process = nil
