@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"ackproof/histories"
@@ -24,6 +23,7 @@ type operation struct {
 	records            int32 // append: how many it writes
 	first              int32 // append: number of its first record; read: its first run in history.runs
 	runs               int32 // read: how many runs
+	last               int32 // read: the largest index of a record that it returned as the lasting log has it, −1 none; found by settle
 	code               int16
 	kind               histories.Kind
 	follower           bool           // a fetch that asked for one node's copy, whoever leads (KIP-392)
@@ -56,13 +56,21 @@ func (o *operation) ret() uint64 {
 type history struct {
 	ops       []operation
 	runs      []histories.Run
-	writer    []int32              // record number → operation
-	producers map[int32][]sequence // by producer: which record has which sequence number
-	parts     []*part              // by partition number
+	writer    []int32 // record number → operation
+	producers map[int32]*producer
+	latest    *producer // the one looked up last
+	parts     []*part   // by partition number
 	counts    model.Operations
 	load      time.Duration // beginning of the load
 	drain     uint64        // sequence number of the drain's beginning, 0 if the history does not say
 	tally     *tally        // of the last check
+}
+
+// producer knows which record has which of its sequence numbers.
+type producer struct {
+	id    int32
+	spans []sequence // by sequence number, once loaded
+	hint  int        // span of the last look-up: reads go forward
 }
 
 // sequence says that values from…from+count−1 of a producer are the records first….
@@ -73,7 +81,7 @@ type sequence struct {
 }
 
 func load(events iter.Seq2[histories.Event, error]) (*history, error) {
-	h := &history{producers: make(map[int32][]sequence)}
+	h := &history{producers: make(map[int32]*producer)}
 	join := histories.NewJoiner()
 	byNumber := make(map[int32]*part)
 	for ev, err := range events {
@@ -99,7 +107,7 @@ func load(events iter.Seq2[histories.Event, error]) (*history, error) {
 				byNumber[ev.Partition] = p
 				h.parts = append(h.parts, p)
 			}
-			p.ops = append(p.ops, int32(i))
+			p.ops = push(p.ops, int32(i))
 			if err := h.invoke(&ev); err != nil {
 				return nil, err
 			}
@@ -114,9 +122,10 @@ func load(events iter.Seq2[histories.Event, error]) (*history, error) {
 			h.counts.Info++
 		}
 	}
-	for _, s := range h.producers {
-		if !sort.SliceIsSorted(s, func(i, j int) bool { return s[i].from < s[j].from }) {
-			slices.SortFunc(s, func(a, b sequence) int { return cmpInt(a.from, b.from) })
+	for _, p := range h.producers {
+		byNumber := func(a, b sequence) int { return cmpInt(a.from, b.from) }
+		if !slices.IsSortedFunc(p.spans, byNumber) {
+			slices.SortFunc(p.spans, byNumber)
 		}
 	}
 	slices.SortFunc(h.parts, func(a, b *part) int { return int(a.number) - int(b.number) })
@@ -133,7 +142,7 @@ func (h *history) phase(ev *histories.Event) {
 }
 
 func (h *history) invoke(ev *histories.Event) error {
-	o := operation{inv: ev.Seq, invTime: ev.Time, endTime: -1, offset: ev.Offset, high: -1, partition: ev.Partition, process: ev.Process,
+	o := operation{inv: ev.Seq, invTime: ev.Time, endTime: -1, offset: ev.Offset, high: -1, last: none, partition: ev.Partition, process: ev.Process,
 		session: ev.Session, node: ev.Node, epoch: -1, kind: ev.Kind, follower: ev.Kind == histories.Fetch && ev.Node != 0, outcome: histories.Invoke}
 	if ev.Kind == histories.Append {
 		o.offset = -1
@@ -144,22 +153,45 @@ func (h *history) invoke(ev *histories.Event) error {
 			}
 			h.written(r, int32(len(h.writer)))
 			for range r.Count {
-				h.writer = append(h.writer, int32(len(h.ops)))
+				h.writer = push(h.writer, int32(len(h.ops)))
 			}
 			o.records += r.Count
 		}
 	}
-	h.ops = append(h.ops, o)
+	h.ops = push(h.ops, o)
 	return nil
 }
 
 func (h *history) written(r histories.Run, first int32) {
-	s := h.producers[r.Producer]
-	if n := len(s); n > 0 && s[n-1].from+int64(s[n-1].count) == r.Sequence && s[n-1].first+s[n-1].count == first {
-		s[n-1].count += r.Count
+	p := h.producer(r.Producer)
+	if p == nil {
+		p = &producer{id: r.Producer}
+		h.producers[r.Producer] = p
+	}
+	if n := len(p.spans); n > 0 && p.spans[n-1].from+int64(p.spans[n-1].count) == r.Sequence && p.spans[n-1].first+p.spans[n-1].count == first {
+		p.spans[n-1].count += r.Count
 		return
 	}
-	h.producers[r.Producer] = append(s, sequence{r.Sequence, r.Count, first})
+	p.spans = push(p.spans, sequence{r.Sequence, r.Count, first})
+}
+
+// push is append that doubles the capacity: large slices are copied half as often, and a history is mostly a few large slices.
+func push[T any](s []T, v T) []T {
+	if len(s) == cap(s) {
+		s = slices.Grow(s, max(16, len(s)))
+	}
+	return append(s, v)
+}
+
+func (h *history) producer(id int32) *producer {
+	if h.latest == nil || h.latest.id != id {
+		p := h.producers[id]
+		if p == nil {
+			return nil
+		}
+		h.latest = p
+	}
+	return h.latest
 }
 
 func (h *history) complete(o *operation, ev *histories.Event) error {
@@ -184,7 +216,9 @@ func (h *history) complete(o *operation, ev *histories.Event) error {
 			return fmt.Errorf("%w: event %d: more than %d runs read", histories.ErrMalformed, ev.Seq, math.MaxInt32)
 		}
 		o.first, o.runs = int32(len(h.runs)), int32(len(ev.Runs))
-		h.runs = append(h.runs, ev.Runs...)
+		for _, r := range ev.Runs {
+			h.runs = push(h.runs, r)
+		}
 	case ev.Kind == histories.CopyEnd:
 		o.offset, o.high = ev.Offset, ev.HighWatermark
 	default:
@@ -198,29 +232,55 @@ func (h *history) reply(o *operation) []histories.Run { return h.runs[o.first : 
 
 // record finds the number of the record that a producer wrote under a sequence number, and how many of the following values follow it
 // there; −1 if nobody wrote it.
-func (h *history) record(producer int32, seq int64) (record, follow int32) {
-	s := h.producers[producer]
-	lo, hi := 0, len(s)
+func (h *history) record(id int32, seq int64) (record, follow int32) {
+	p := h.producer(id)
+	if p == nil {
+		return none, 0
+	}
+	i := p.find(seq)
+	if i == len(p.spans) || p.spans[i].from > seq {
+		return none, 0
+	}
+	p.hint = i
+	s := p.spans[i]
+	d := int32(seq - s.from)
+	return s.first + d, s.count - d
+}
+
+// find gives the first span that ends behind a sequence number. It gallops from the hint in ever longer steps, then halves.
+func (p *producer) find(seq int64) int {
+	behind := func(i int) bool { return p.spans[i].from+int64(p.spans[i].count) > seq }
+	lo, hi := 0, len(p.spans)
+	for i, step := p.hint, 1; i < hi; i, step = i+step, step*2 {
+		if behind(i) {
+			hi = i
+			break
+		}
+		lo = i + 1
+	}
+	for i, step := hi-1, 1; i >= lo; i, step = i-step, step*2 {
+		if !behind(i) {
+			lo = i + 1
+			break
+		}
+		hi = i
+	}
 	for lo < hi {
-		if mid := (lo + hi) / 2; s[mid].from+int64(s[mid].count) <= seq {
-			lo = mid + 1
-		} else {
+		if mid := (lo + hi) / 2; behind(mid) {
 			hi = mid
+		} else {
+			lo = mid + 1
 		}
 	}
-	if lo == len(s) || s[lo].from > seq {
-		return -1, 0
-	}
-	d := int32(seq - s[lo].from)
-	return s[lo].first + d, s[lo].count - d
+	return lo
 }
 
 // value finds producer and sequence number of a record.
 func (h *history) value(record int32) (producer int32, seq int64) {
-	for p, spans := range h.producers {
-		for _, s := range spans {
+	for id, p := range h.producers {
+		for _, s := range p.spans {
 			if record >= s.first && record < s.first+s.count {
-				return p, s.from + int64(record-s.first)
+				return id, s.from + int64(record-s.first)
 			}
 		}
 	}

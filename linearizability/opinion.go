@@ -53,6 +53,7 @@ func SecondOpinion(a *Answer, o OpinionOptions) (Opinion, error) {
 	if o.Budget <= 0 {
 		o.Budget = 2 * time.Second
 	}
+	deadline := time.Now().Add(o.Budget)
 	out := Opinion{SecondOpinion: model.SecondOpinion{By: "porcupine", Agreed: true}}
 	var windows []*window
 	large, unread := 0, 0
@@ -69,7 +70,6 @@ func SecondOpinion(a *Answer, o OpinionOptions) (Opinion, error) {
 		}
 	}
 	windows = spread(windows)
-	deadline := time.Now().Add(o.Budget)
 	var found error
 	late := 0
 	for i, w := range windows {

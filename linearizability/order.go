@@ -21,7 +21,7 @@ func (h *history) producerOrder(t *tally) (looked int64) {
 	for _, id := range ids {
 		type furthest struct{ position, record int32 }
 		last := make(map[int32]furthest) // by partition
-		for _, s := range h.producers[id] {
+		for _, s := range h.producers[id].spans {
 			for r := s.first; r < s.first+s.count; r++ {
 				number := h.ops[h.writer[r]].partition
 				p := byNumber[number]

@@ -228,11 +228,14 @@ func (h *history) finalRead(p *part, t *tally, op int32) {
 				p.marks[i] |= defective
 				continue
 			}
+			p.marks[i] |= seenFinal
 			switch known := p.at[i]; {
 			case known == none:
 				p.at[i] = record
+				o.last = max(o.last, int32(i))
 			case known == record:
 				t.compared++
+				o.last = max(o.last, int32(i))
 			default:
 				f := finding{part: p, offset: offset, record: known, other: record, a: none, b: op, seen: true,
 					claim: model.OffsetAgreement, anomaly: model.InconsistentOffset}
@@ -241,7 +244,6 @@ func (h *history) finalRead(p *part, t *tally, op int32) {
 				}
 				t.add(f)
 			}
-			p.marks[i] |= seenFinal
 		}
 	})
 }
@@ -365,9 +367,12 @@ func (h *history) earlyRead(p *part, t *tally, op int32) {
 				continue
 			}
 			known := p.at[i]
+			p.marks[i] |= seenEarly
 			if known == record {
 				t.compared++
-				p.marks[i] |= seenEarly
+				if p.trust(int(i), t.contract) {
+					o.last = max(o.last, int32(i))
+				}
 				continue
 			}
 			final := t.position[record] // where the final log has the record
@@ -376,10 +381,12 @@ func (h *history) earlyRead(p *part, t *tally, op int32) {
 			switch {
 			case known == none && !gone && !(p.complete && offset >= p.end):
 				p.at[i] = record
+				if p.trust(int(i), t.contract) {
+					o.last = max(o.last, int32(i))
+				}
 			case known != none, final >= 0:
 				t.add(conflict)
 			}
-			p.marks[i] |= seenEarly
 			switch {
 			case offset < p.start || final >= 0 && !gone:
 			case gone: // also if the record came to stand elsewhere: whoever read it holds an offset that is another's

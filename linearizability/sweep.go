@@ -55,16 +55,7 @@ func (h *history) upper(p *part, t *tally, l level) bounds {
 			}
 			switch {
 			case o.kind.IsRead():
-				last := none
-				h.chunks(o, func(offset int64, record, n int32, _ histories.Run) {
-					for j := n - 1; j >= 0 && record != none; j-- {
-						if i := int32(offset + int64(j) - p.base); p.at[i] == record+j && p.trust(int(i), t.contract) {
-							last = max(last, i)
-							break
-						}
-					}
-				})
-				lower(int(last), o.end, op)
+				lower(int(o.last), o.end, op)
 				if !t.contract.Unclean {
 					lower(counted(o.high), o.end, op)
 				}
@@ -101,7 +92,7 @@ func (h *history) sweep(p *part, t *tally, b bounds) {
 			continue // a future read, found where it was read
 		}
 		t.add(finding{claim: model.RealTimeOrder, anomaly: model.ReorderedRealtime, part: p, offset: p.base + int64(i), record: r, other: p.at[b.of[i]],
-			a: w, b: b.op[i], seen: true, hidden: by.kind != histories.Append && (p.final(by) || by.kind != histories.Fetch || h.knownLength(p, t, b.op[i]) <= p.base+int64(b.of[i]))})
+			a: w, b: b.op[i], seen: true, hidden: by.kind != histories.Append && (p.final(by) || by.kind != histories.Fetch || by.last < b.of[i])})
 	}
 }
 

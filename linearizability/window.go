@@ -185,14 +185,7 @@ func (h *history) knownLength(p *part, t *tally, op int32) (length int64) {
 		}
 		return length
 	}
-	h.chunks(o, func(offset int64, record, n int32, _ histories.Run) {
-		for ; n > 0 && record != none; n, offset, record = n-1, offset+1, record+1 {
-			if lasting(offset, record) {
-				length = max(length, offset+1)
-			}
-		}
-	})
-	return length
+	return p.base + int64(o.last) + 1
 }
 
 func (w *window) add(input any, inv, ret uint64, suspect suspicion) {
