@@ -44,14 +44,6 @@ func (o *operation) indeterminate() bool {
 	return o.outcome == histories.Info || o.outcome == histories.Invoke
 }
 
-// ret is the sequence number before which the operation took effect, if it did.
-func (o *operation) ret() uint64 {
-	if o.outcome == histories.OK {
-		return o.end
-	}
-	return math.MaxUint64
-}
-
 // history is a whole history in memory, about 110 bytes an operation and 4 a written record.
 type history struct {
 	ops       []operation
