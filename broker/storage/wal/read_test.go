@@ -129,3 +129,52 @@ func TestCacheBudget(t *testing.T) {
 		t.Fatalf("%d bytes of %d batches are left in the cache", cache.used, len(cache.queue))
 	}
 }
+
+// TestReaderInsideACut: a reader that opens the tail between the moment when a truncation is decided and the moment when the file is replaced must not
+// stick to the old file, which goes on with the old history.
+func TestReaderInsideACut(t *testing.T) {
+	var l *Log
+	old := storagetest.Batches(0, 6, 1, 1, 100)
+	reads := 0
+	l, err := open(t.TempDir(), Options{}, func(step string) error {
+		if step != "intent saved" {
+			return nil
+		}
+		reads++
+		run, err := l.Read(0, 6, 1<<20)
+		if err != nil {
+			return err
+		}
+		defer run.Release()
+		return storagetest.Same(parse(t, run), old[:3])
+	})
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close(false) })
+	must(t, l.Append(old, false))
+	must(t, l.Truncate(3, storage.Checkpoint{}))
+	if reads != 1 {
+		t.Fatalf("%d reads inside the cut, expected 1", reads)
+	}
+	more := storagetest.Batches(3, 3, 1, 2, 100)
+	must(t, l.Append(more, false))
+	wantContents(t, l, append(old[:3:3], more...))
+}
+
+// TestIndexOvertakenByACut: a reader that was about to walk a segment when it was cut must not take the shorter file for damage.
+func TestIndexOvertakenByACut(t *testing.T) {
+	dir := t.TempDir()
+	all := storagetest.Batches(0, 20, 1, 1, 100)
+	l := mustOpen(t, dir, Options{SegmentBytes: 1000})
+	must(t, l.Append(all, false))
+	must(t, l.Close(true))
+	l = mustOpen(t, dir, Options{SegmentBytes: 1000})
+	cut, gone := l.segments[0], l.segments[1]
+	must(t, l.Truncate(2, storage.Checkpoint{}))
+	for _, s := range []*segment{cut, gone} {
+		must(t, l.ensureIndexed(s))
+		if s.indexed {
+			t.Fatal("a segment that is no longer part of the log was walked")
+		}
+	}
+	wantContents(t, l, all[:2])
+}
