@@ -12,7 +12,8 @@ import (
 //   - a completion joins an open invocation of the same process, kind and partition;
 //   - a process has one operation open at most, unless all that it has open are Pipelined;
 //   - an Append names what it writes, in runs of at least one record, and no value is written twice;
-//   - runs of a reply have at least one record each and offsets that are not negative.
+//   - a read asks from an offset, and runs of a reply have at least one record each and offsets that are not negative;
+//   - offsets and sequence numbers are below 2⁶¹.
 //
 // Memory grows with the operations that are open and with the gaps in the producers' sequences, not with the length of the history.
 type Joiner struct {
@@ -23,6 +24,9 @@ type Joiner struct {
 	process map[int32]processState
 	written map[int32][]span
 }
+
+// maxNumber bounds offsets and sequence numbers, so that sums of two of them, or of one and a count, are numbers still.
+const maxNumber = 1 << 61
 
 type openOp struct {
 	index     int
@@ -62,8 +66,13 @@ func (j *Joiner) Join(ev *Event) (index int, err error) {
 		}
 		return -1, nil
 	}
-	if ev.Partition < 0 {
+	switch {
+	case ev.Partition < 0:
 		return bad("partition %d, expected 0 or more", ev.Partition)
+	case ev.Offset > maxNumber || ev.HighWatermark > maxNumber:
+		return bad("offset %d and high watermark %d, expected at most %d", ev.Offset, ev.HighWatermark, int64(maxNumber))
+	case ev.Kind.IsRead() && ev.Offset < 0:
+		return bad("reads from offset %d, expected 0 or more", ev.Offset)
 	}
 	if ev.Type != Invoke {
 		return j.complete(ev, bad)
@@ -80,7 +89,7 @@ func (j *Joiner) Join(ev *Event) (index int, err error) {
 			return bad("an append of nothing, expected the values that it writes")
 		}
 		for _, r := range ev.Runs {
-			if r.Count < 1 || r.Sequence < 0 || r.Sequence > 1<<62 {
+			if r.Count < 1 || r.Sequence < 0 || r.Sequence > maxNumber {
 				return bad("an append of %d values from sequence %d, expected at least one, from 0 on", r.Count, r.Sequence)
 			}
 			if !j.write(r) {
@@ -110,7 +119,7 @@ func (j *Joiner) complete(ev *Event, bad func(string, ...any) (int, error)) (int
 	}
 	if ev.Kind.IsRead() {
 		for _, r := range ev.Runs {
-			if r.Count < 1 || r.Offset < 0 || r.Offset > 1<<62 {
+			if r.Count < 1 || r.Offset < 0 || r.Offset > maxNumber {
 				return bad("%d records from offset %d, expected at least one, from 0 on", r.Count, r.Offset)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -60,7 +61,7 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := Header{Run: rapid.Uint64().Draw(rt, "run"), Seed: rapid.Int64().Draw(rt, "seed"), Names: rapid.SampledFrom([][]string{nil, {"load", "drain"}}).Draw(rt, "names")}
 		if rapid.Bool().Draw(rt, "started") {
-			h.Start = time.Unix(0, rapid.Int64().Draw(rt, "start")).UTC()
+			h.Start = time.Unix(0, rapid.Int64Range(math.MinInt64+1, math.MaxInt64).Draw(rt, "start")).UTC()
 		}
 		events := rapid.SliceOfN(anyEvent, 0, 20).Draw(rt, "events")
 		b := write(t, h, events, rapid.MapOf(rapid.IntRange(0, 20), rapid.Bool()).Draw(rt, "flushes"))

@@ -60,9 +60,9 @@ func (h *history) readSessions(p *part, t *tally) {
 			drained = true
 		}
 		for _, k := range s.skipped {
-			for offset := max(k.from, p.base); offset < k.to; offset++ {
-				at, ok := p.index(offset)
-				if !ok || p.known[at+1] == p.known[at] {
+			for offset := max(k.from, p.base); offset < min(k.to, p.base+int64(len(p.at))); offset++ {
+				at := offset - p.base
+				if p.known[at+1] == p.known[at] {
 					continue
 				}
 				f := finding{claim: model.AtLeastOnce, anomaly: model.PollSkip, part: p, offset: offset, record: p.at[at], other: none, a: h.writer[p.at[at]], b: k.op, seen: true}

@@ -208,6 +208,7 @@ func (w *window) append(op int32) {
 		i, ok := w.part.index(o.offset + int64(j))
 		if !ok || w.part.at[i] != o.first+j {
 			in.lasting = false
+			w.unread = w.unread || o.offset+int64(j) < w.part.start // trimmed: nobody can tell any more
 		} else if !w.part.trust(i, w.h.tally.contract) {
 			w.unread = true
 		}
@@ -228,6 +229,7 @@ func (w *window) read(op int32) {
 				return
 			case p.at[i] != record:
 				in.sound = false
+				w.unread = w.unread || offset < p.start
 			case p.trust(i, w.h.tally.contract):
 				in.length = max(in.length, offset+1)
 			}
