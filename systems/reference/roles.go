@@ -19,6 +19,8 @@ const (
 	// stragglers is how long the others have after the first node has answered: those that are paused or cut off never will.
 	stragglers = 20 * time.Millisecond
 	retryEach  = 25 * time.Millisecond
+	// createTimeout is for one attempt: after each it is looked whether a node has ended.
+	createTimeout = time.Second
 )
 
 // view is what one node says.
@@ -184,7 +186,7 @@ func ints(ids []int32) []int {
 // createTopic makes the test's topic, as soon as the cluster takes requests.
 func (c *Cluster) createTopic(ctx context.Context) error {
 	q := kmsg.NewPtrCreateTopicsRequest()
-	q.Version, q.TimeoutMillis = 7, 5000
+	q.Version, q.TimeoutMillis = 7, int32(createTimeout.Milliseconds())
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = c.o.Topic, int32(c.o.Partitions), int16(c.o.Replication)
 	for _, kv := range [][2]string{
@@ -199,7 +201,7 @@ func (c *Cluster) createTopic(ctx context.Context) error {
 	var last error
 	for i := 0; ; i++ {
 		n := c.nodes[i%len(c.nodes)]
-		resp, err := ask(n.addr, q, 6*time.Second)
+		resp, err := ask(n.addr, q, createTimeout+viewTimeout)
 		if err == nil {
 			r := resp.(*kmsg.CreateTopicsResponse)
 			if len(r.Topics) == 1 {
