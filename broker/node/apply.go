@@ -188,7 +188,7 @@ func (a *applier) open(t *controller.Topic, key partitionKey, p *controller.Part
 	case f != nil && f.err != nil:
 		// R23: this broker registered as one that was not shut down cleanly, because of this folder, so it is in no ISR and no ELR of the partition.
 		n.log.Error("log is damaged; the copy is rebuilt from the others", "partition", name, "error", f.err)
-		if err := n.store.discard(name, "damaged"); err != nil {
+		if err := n.store.discard(name, damagedFolder); err != nil {
 			return nil, err
 		}
 		return a.openNew(t, key, name, true)
@@ -248,7 +248,7 @@ func (a *applier) remove(r *replica) error {
 		a.n.log.Warn("closing the log of a deleted partition failed", "partition", r.String(), "error", err)
 	}
 	a.n.log.Info("partition deleted", "partition", r.String())
-	return a.n.store.discard(partitionFolder(r.topic, r.key.partition), "deleted")
+	return a.n.store.discard(partitionFolder(r.topic, r.key.partition), deletedFolder)
 }
 
 // dropUnclaimed deletes the folders of topics that are gone. It happens once, when the image is known to be newer than everything that this broker stored.
@@ -269,5 +269,5 @@ func (a *applier) drop(f *folder) error {
 		}
 	}
 	a.n.log.Info("folder of a deleted topic removed", "partition", f.name)
-	return a.n.store.discard(f.name, "deleted")
+	return a.n.store.discard(f.name, deletedFolder)
 }

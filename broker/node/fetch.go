@@ -93,7 +93,7 @@ func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
 	f.minBytes = min(f.minBytes, f.maxBytes)
 	wait := time.Duration(max(q.MaxWaitMillis, 0)) * time.Millisecond
 	f.deadline = time.Now().Add(wait)
-	f.waits = !f.try(wait == 0)
+	f.waits = !f.try(wait == 0 || len(f.slots) == 0)
 	return f
 }
 

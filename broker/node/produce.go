@@ -17,12 +17,13 @@ import (
 
 // produce is a Produce request under way: every partition is stepped at once, in the order of the request, and the answer is complete when the last one has replied.
 type produce struct {
-	node *Node
-	view *view
-	resp *kmsg.ProduceResponse
-	acks int16
-	left atomic.Int32 // replies that are missing, and one until all partitions have been stepped
-	done chan struct{}
+	node  *Node
+	view  *view
+	resp  *kmsg.ProduceResponse
+	acks  int16
+	began time.Time
+	left  atomic.Int32 // replies that are missing, and one until all partitions have been stepped
+	done  chan struct{}
 }
 
 // produceSlot is the place of one partition in the answer; it is the token of its Produce.
@@ -33,9 +34,9 @@ type produceSlot struct {
 
 // handleProduce appends. The frame of the request is never used again, so the batches go to the log without a copy.
 func (n *Node) handleProduce(ctx context.Context, q *kmsg.ProduceRequest) wire.Pending {
-	p := &produce{node: n, view: n.view.Load(), resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, done: make(chan struct{})}
+	p := &produce{node: n, view: n.view.Load(), resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, began: time.Now(), done: make(chan struct{})}
 	p.left.Store(1)
-	deadline := time.Now().Add(time.Duration(max(q.TimeoutMillis, 0)) * time.Millisecond)
+	deadline := p.began.Add(time.Duration(max(q.TimeoutMillis, 0)) * time.Millisecond)
 	p.resp.Topics = make([]kmsg.ProduceResponseTopic, len(q.Topics))
 	for i := range q.Topics {
 		in, out := &q.Topics[i], &p.resp.Topics[i]
@@ -64,7 +65,7 @@ func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, top
 		slot.fail(kerr.InvalidRequiredAcks, fmt.Sprintf("acks = %d, expected -1, 0 or 1", q.Acks))
 		return
 	}
-	r, hint, code := n.findSoon(ctx, slot.p.view, topicRef{topic.Topic, topic.TopicID, q.Version >= 13}, slot.into.Partition)
+	r, hint, code := n.findSoon(ctx, slot.p.view, topicRef{topic.Topic, topic.TopicID, q.Version >= 13}, slot.into.Partition, slot.p.began)
 	if code != nil {
 		slot.into.CurrentLeader.LeaderID, slot.into.CurrentLeader.LeaderEpoch = hint.leader, hint.epoch
 		slot.fail(code, "")

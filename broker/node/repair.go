@@ -46,7 +46,7 @@ func (n *Node) reopen(r *replica, name string) error {
 	log, err := n.store.openLog(name)
 	if errors.Is(err, storage.ErrDamaged) {
 		n.log.Error("log is damaged; the copy is rebuilt from the others", "partition", name, "error", err)
-		if err := n.store.discard(name, "damaged"); err != nil {
+		if err := n.store.discard(name, damagedFolder); err != nil {
 			return err
 		}
 		if log, err = n.store.create(name, r.key.topic, true); err == nil {

@@ -23,8 +23,8 @@ import (
 //	clean          written last by a clean stop, with the broker epoch; removed durably before anything else happens (R23)
 //	raft/          the control plane's log
 //	<topic>-<n>/   a partition's log, with topic.id beside it (R24), and `rebuilding` while the copy is known to be incomplete
-//	*.deleted-<k>  a folder on its way out
-//	*.damaged-<k>  a log that was found damaged, kept for whoever wants to look at it
+//	deleted/       partitions' folders on their way out
+//	damaged/       logs that were found damaged, kept for whoever wants to look at them
 type store struct {
 	dir      string
 	segment  int
@@ -38,7 +38,10 @@ const (
 	cleanFile      = "clean"
 	topicIDFile    = "topic.id"
 	rebuildingFile = "rebuilding"
-	raftFolder     = "raft"
+	// No partition's folder has one of these names, since they end in no number.
+	raftFolder    = "raft"
+	deletedFolder = "deleted"
+	damagedFolder = "damaged"
 )
 
 type owner struct {
@@ -94,28 +97,24 @@ type folder struct {
 	err   error       // why
 }
 
-func (f *folder) index() int32 {
-	_, index, _ := splitFolder(f.name)
-	return index
-}
-
 // partitionFolder is the name of a partition's folder, as in Kafka.
 func partitionFolder(topic string, index int32) string { return fmt.Sprintf("%s-%d", topic, index) }
 
-func splitFolder(name string) (topic string, index int32, ok bool) {
+// isPartitionFolder tells whether a folder has such a name.
+func isPartitionFolder(name string) bool {
 	at := strings.LastIndexByte(name, '-')
 	if at < 1 {
-		return "", 0, false
+		return false
 	}
 	n, err := strconv.ParseInt(name[at+1:], 10, 32)
-	if err != nil || n < 0 || strconv.FormatInt(n, 10) != name[at+1:] {
-		return "", 0, false
-	}
-	return name[:at], int32(n), true
+	return err == nil && n >= 0 && strconv.FormatInt(n, 10) == name[at+1:]
 }
 
 // scan opens every partition's log, repairing what a crash left. Damage below a recovery point is in folder.err; any other failure ends the start.
 func (s *store) scan() ([]*folder, error) {
+	if err := os.RemoveAll(s.path(deletedFolder)); err != nil {
+		s.log.Warn("could not remove deleted partitions", "error", err)
+	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, fmt.Errorf("log.dirs: %w", err)
@@ -123,23 +122,14 @@ func (s *store) scan() ([]*folder, error) {
 	var out []*folder
 	for _, e := range entries {
 		name := e.Name()
-		if !e.IsDir() || name == raftFolder {
-			continue
-		}
-		if strings.Contains(name, ".deleted-") {
-			if err := os.RemoveAll(s.path(name)); err != nil {
-				s.log.Warn("could not remove a deleted partition", "folder", name, "error", err)
-			}
-			continue
-		}
-		if _, _, ok := splitFolder(name); !ok {
+		if !e.IsDir() || !isPartitionFolder(name) {
 			continue
 		}
 		f := &folder{name: name}
 		id, err := s.readTopicID(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			// The id is written before the log is made, so nothing was ever stored here.
-			if err := s.discard(name, "deleted"); err != nil {
+			if err := s.discard(name, deletedFolder); err != nil {
 				return out, err
 			}
 			continue
@@ -172,7 +162,11 @@ func (s *store) readTopicID(name string) (id [16]byte, err error) {
 }
 
 func (s *store) openLog(name string) (storage.Log, error) {
-	return wal.Open(s.path(name), wal.Options{SegmentBytes: s.segment, Cache: s.cache})
+	log, err := wal.Open(s.path(name), wal.Options{SegmentBytes: s.segment, Cache: s.cache})
+	if err != nil {
+		return nil, err
+	}
+	return log, nil
 }
 
 // create makes a partition's folder and opens an empty log in it. The topic id is durable before the log exists (R24); rebuilding marks the copy as incomplete from
@@ -209,25 +203,29 @@ func (s *store) rebuilt(name string) error {
 	return syncDir(s.path(name))
 }
 
-// discard renames a folder, so that it is a partition's no more: why is "deleted" (it will be removed) or "damaged" (it is kept).
-func (s *store) discard(name, why string) error {
-	taken, err := os.ReadDir(s.dir)
+// discard moves a partition's folder out of the way: into deletedFolder, where it is removed, or into damagedFolder, where it stays.
+func (s *store) discard(name, where string) error {
+	if err := os.MkdirAll(s.path(where), 0o755); err != nil {
+		return err
+	}
+	taken, err := os.ReadDir(s.path(where))
 	if err != nil {
 		return err
 	}
 	for k := 1; ; k++ {
-		to := fmt.Sprintf("%s.%s-%d", name, why, k)
+		to := fmt.Sprintf("%s.%d", name, k)
 		if slices.ContainsFunc(taken, func(e os.DirEntry) bool { return e.Name() == to }) {
 			continue
 		}
-		if err := os.Rename(s.path(name), s.path(to)); err != nil {
+		to = filepath.Join(s.path(where), to)
+		if err := os.Rename(s.path(name), to); err != nil {
 			return err
 		}
-		if err := syncDir(s.dir); err != nil {
+		if err := errors.Join(syncDir(s.path(where)), syncDir(s.dir)); err != nil {
 			return err
 		}
-		if why == "deleted" {
-			return os.RemoveAll(s.path(to))
+		if where == deletedFolder {
+			return os.RemoveAll(to)
 		}
 		s.log.Warn("folder put aside", "folder", to)
 		return nil

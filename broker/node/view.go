@@ -104,22 +104,32 @@ func (n *Node) find(v *view, ref topicRef, index int32) (*replica, leaderHint, *
 	return nil, leaderHint{p.Leader, p.LeaderEpoch}, kerr.NotLeaderForPartition
 }
 
-// findTime bounds how long a Produce waits for metadata that are on their way.
-const findTime = 200 * time.Millisecond
+const (
+	hearTime = 50 * time.Millisecond // for metadata that other brokers have and this one has not
+	openTime = time.Second           // for logs that are being opened
+)
 
 // findSoon is find for a Produce: a topic that its client knows already and this broker does not, or whose log is being opened, is waited for a moment. The error would be right
-// too, but clients take seconds to look again.
-func (n *Node) findSoon(ctx context.Context, v *view, ref topicRef, index int32) (*replica, leaderHint, *kerr.Error) {
+// too, but clients take seconds to look again. The time counts from began, so that a request waits once and not for each of its partitions.
+func (n *Node) findSoon(ctx context.Context, v *view, ref topicRef, index int32, began time.Time) (*replica, leaderHint, *kerr.Error) {
 	r, hint, code := n.find(v, ref, index)
 	if code == nil || hint.leader >= 0 && hint.leader != n.cfg.NodeID {
 		return r, hint, code
 	}
-	ctx, cancel := context.WithTimeout(ctx, findTime)
-	defer cancel()
-	n.awaitView(ctx, func(v *view) bool {
-		r, hint, code = n.find(v, ref, index)
-		return code == nil
-	})
+	wait := func(limit time.Duration) {
+		ctx, cancel := context.WithDeadline(ctx, began.Add(limit))
+		defer cancel()
+		n.awaitView(ctx, func(v *view) bool {
+			r, hint, code = n.find(v, ref, index)
+			return code == nil
+		})
+	}
+	if wait(hearTime); code == nil {
+		return r, hint, code
+	}
+	if image := n.image.Load(); image.Topics[ref.name] != nil || ref.byID && image.TopicByID(ref.id) != nil {
+		wait(openTime)
+	}
 	return r, hint, code
 }
 

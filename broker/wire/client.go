@@ -81,6 +81,8 @@ func (c *Client) limit(ctx context.Context) func() {
 func (c *Client) wrap(ctx context.Context, what string, q kmsg.Request, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
+	} else if timedOut(err) {
+		err = context.DeadlineExceeded // the connection's deadline is the context's, and may come first
 	}
 	return fmt.Errorf("%s api key %d, %s: %w", what, q.Key(), c.conn.RemoteAddr(), err)
 }

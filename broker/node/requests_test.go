@@ -1,0 +1,310 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ackproof/broker/record"
+)
+
+// produceRequest makes a Produce request v13 of one batch.
+func produceRequest(topic [16]byte, partition int32, acks int16, values ...string) *kmsg.ProduceRequest {
+	q := kmsg.NewPtrProduceRequest()
+	q.Version, q.Acks, q.TimeoutMillis = 13, acks, 10_000
+	t := kmsg.NewProduceRequestTopic()
+	t.TopicID = topic
+	p := kmsg.NewProduceRequestTopicPartition()
+	p.Partition = partition
+	raw := make([][]byte, len(values))
+	for i, v := range values {
+		raw[i] = []byte(v)
+	}
+	p.Records = record.Build(record.Spec{ProducerID: -1, ProducerEpoch: -1, BaseSequence: -1, Timestamp: time.Now().UnixMilli(), Values: raw}).Bytes()
+	t.Partitions = append(t.Partitions, p)
+	q.Topics = append(q.Topics, t)
+	return q
+}
+
+func fetchRequest(version int16, name string, topic [16]byte, offset int64) *kmsg.FetchRequest {
+	q := kmsg.NewPtrFetchRequest()
+	q.Version, q.MaxBytes, q.MinBytes, q.ReplicaID = version, 1<<20, 1, -1
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic, t.TopicID = name, topic
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.FetchOffset, p.PartitionMaxBytes = offset, 1<<20
+	t.Partitions = append(t.Partitions, p)
+	q.Topics = append(q.Topics, t)
+	return q
+}
+
+func fetched(resp kmsg.Response) kmsg.FetchResponseTopicPartition {
+	return resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
+}
+
+// TestSingleNode covers what one broker answers, on one cluster for speed.
+func TestSingleNode(t *testing.T) {
+	c := newCluster(t, 1, "message.max.bytes=100000")
+	c.create("t", 1, 1)
+	admin := kadm.NewClient(c.client())
+	id := c.nodes[0].view.Load().Topics["t"].ID
+	begin := time.Now().UnixMilli()
+	for _, codec := range []kgo.CompressionCodec{kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression()} {
+		c.produce(c.client(kgo.ProducerBatchCompression(codec)), "t", 0, "v", 10)
+	}
+
+	t.Run("all codecs are read back", func(t *testing.T) {
+		for i, got := range c.consume("t", 0, 50) {
+			if want := fmt.Sprintf("v-%d", i%10); got != want {
+				t.Errorf("record %d is %s, want %s", i, got, want)
+			}
+		}
+	})
+	t.Run("produce errors", func(t *testing.T) {
+		code := func(change func(q *kmsg.ProduceRequest)) int16 {
+			q := produceRequest(id, 0, 1, "x")
+			change(q)
+			return c.ask(0, q).(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode
+		}
+		part := func(q *kmsg.ProduceRequest) *kmsg.ProduceRequestTopicPartition { return &q.Topics[0].Partitions[0] }
+		for name, tc := range map[string]struct {
+			change func(q *kmsg.ProduceRequest)
+			want   *kerr.Error
+		}{
+			"acks=2":            {func(q *kmsg.ProduceRequest) { q.Acks = 2 }, kerr.InvalidRequiredAcks},
+			"transactional":     {func(q *kmsg.ProduceRequest) { q.TransactionID = kmsg.StringPtr("x") }, kerr.TransactionalIDAuthorizationFailed},
+			"flipped bit":       {func(q *kmsg.ProduceRequest) { part(q).Records[65] ^= 1 }, kerr.CorruptMessage},
+			"cut":               {func(q *kmsg.ProduceRequest) { part(q).Records = part(q).Records[:62] }, kerr.CorruptMessage},
+			"null":              {func(q *kmsg.ProduceRequest) { part(q).Records = nil }, kerr.CorruptMessage},
+			"two batches":       {func(q *kmsg.ProduceRequest) { part(q).Records = slices.Concat(part(q).Records, part(q).Records) }, kerr.InvalidRecord},
+			"magic 1":           {func(q *kmsg.ProduceRequest) { part(q).Records[16] = 1 }, kerr.UnsupportedForMessageFormat},
+			"unknown topic id":  {func(q *kmsg.ProduceRequest) { q.Topics[0].TopicID[3] ^= 1 }, kerr.UnknownTopicID},
+			"unknown partition": {func(q *kmsg.ProduceRequest) { part(q).Partition = 9 }, kerr.UnknownTopicOrPartition},
+			"negative":          {func(q *kmsg.ProduceRequest) { part(q).Partition = -1 }, kerr.UnknownTopicOrPartition},
+			"too large": {func(q *kmsg.ProduceRequest) {
+				*q = *produceRequest(id, 0, 1, string(make([]byte, 100_001)))
+			}, kerr.MessageTooLarge},
+		} {
+			if got := code(tc.change); got != tc.want.Code {
+				t.Errorf("%s: %v, want %v", name, kerr.ErrorForCode(got), tc.want)
+			}
+		}
+		c.consume("t", 0, 50) // and nothing of that is there
+	})
+	t.Run("fetch waits for min bytes", func(t *testing.T) {
+		q := fetchRequest(12, "t", id, 50)
+		q.MinBytes, q.MaxWaitMillis = 300, 20_000
+		answer := make(chan kmsg.FetchResponseTopicPartition, 1)
+		go func() { answer <- fetched(c.ask(0, q)) }()
+		plain := c.client(kgo.ProducerBatchCompression(kgo.NoCompression()))
+		c.produce(plain, "t", 0, "small", 1)
+		c.produce(plain, "t", 0, string(make([]byte, 300)), 1)
+		select {
+		case got := <-answer:
+			if len(got.RecordBatches) < 300 {
+				t.Errorf("%d bytes, asked for at least 300", len(got.RecordBatches))
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("no answer though there is enough")
+		}
+	})
+	t.Run("fetch gives up waiting", func(t *testing.T) {
+		q := fetchRequest(12, "t", id, 52)
+		q.MaxWaitMillis = 50
+		if got := fetched(c.ask(0, q)); got.ErrorCode != 0 || len(got.RecordBatches) > 0 || got.HighWatermark != 52 {
+			t.Errorf("code %d, %d bytes, high watermark %d", got.ErrorCode, len(got.RecordBatches), got.HighWatermark)
+		}
+	})
+	t.Run("fetch errors", func(t *testing.T) {
+		if got := fetched(c.ask(0, fetchRequest(12, "t", id, 5000))); got.ErrorCode != kerr.OffsetOutOfRange.Code {
+			t.Errorf("beyond the end: %v", kerr.ErrorForCode(got.ErrorCode))
+		}
+		if got := fetched(c.ask(0, fetchRequest(13, "", [16]byte{9}, 0))); got.ErrorCode != kerr.UnknownTopicID.Code {
+			t.Errorf("unknown id: %v", kerr.ErrorForCode(got.ErrorCode))
+		}
+		q := fetchRequest(12, "t", id, 0)
+		q.Topics[0].Partitions[0].CurrentLeaderEpoch = 99
+		if got := fetched(c.ask(0, q)); got.ErrorCode != kerr.UnknownLeaderEpoch.Code {
+			t.Errorf("epoch 99: %v", kerr.ErrorForCode(got.ErrorCode))
+		}
+	})
+	t.Run("every fetch version gives the same records", func(t *testing.T) {
+		for v := int16(4); v <= 18; v++ {
+			if got := fetched(c.ask(0, fetchRequest(v, "t", id, 0))); got.ErrorCode != 0 || len(got.RecordBatches) == 0 {
+				t.Errorf("v%d: code %d, %d bytes", v, got.ErrorCode, len(got.RecordBatches))
+			}
+		}
+	})
+	t.Run("offsets", func(t *testing.T) {
+		for name, tc := range map[string]struct{ at, want int64 }{"earliest": {-2, 0}, "latest": {-1, 52}, "before all": {begin - 1, 0}, "after all": {begin + 3_600_000, -1}} {
+			q := kmsg.NewPtrListOffsetsRequest()
+			q.Version, q.ReplicaID = 7, -1
+			q.Topics = []kmsg.ListOffsetsRequestTopic{{Topic: "t", Partitions: []kmsg.ListOffsetsRequestTopicPartition{{CurrentLeaderEpoch: -1, Timestamp: tc.at}}}}
+			if got := c.ask(0, q).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]; got.ErrorCode != 0 || got.Offset != tc.want {
+				t.Errorf("%s: offset %d, code %d; want %d", name, got.Offset, got.ErrorCode, tc.want)
+			}
+		}
+	})
+	t.Run("end of an epoch", func(t *testing.T) {
+		q := kmsg.NewPtrOffsetForLeaderEpochRequest()
+		q.Version, q.ReplicaID = 4, -1
+		q.Topics = []kmsg.OffsetForLeaderEpochRequestTopic{{Topic: "t", Partitions: []kmsg.OffsetForLeaderEpochRequestTopicPartition{{CurrentLeaderEpoch: -1, LeaderEpoch: 0}}}}
+		if got := c.ask(0, q).(*kmsg.OffsetForLeaderEpochResponse).Topics[0].Partitions[0]; got.ErrorCode != 0 || got.EndOffset != 52 || got.LeaderEpoch != 0 {
+			t.Errorf("%+v, want end 52 of epoch 0", got)
+		}
+	})
+	t.Run("producer ids", func(t *testing.T) {
+		seen := map[int64]bool{}
+		for range 3 {
+			q := kmsg.NewPtrInitProducerIDRequest()
+			q.Version = 4
+			r := c.ask(0, q).(*kmsg.InitProducerIDResponse)
+			if r.ErrorCode != 0 || seen[r.ProducerID] || r.ProducerID < 0 {
+				t.Errorf("%+v, after %v", r, seen)
+			}
+			seen[r.ProducerID] = true
+		}
+		q := kmsg.NewPtrInitProducerIDRequest()
+		q.Version, q.TransactionalID = 4, kmsg.StringPtr("tx")
+		if r := c.ask(0, q).(*kmsg.InitProducerIDResponse); r.ErrorCode != kerr.TransactionalIDAuthorizationFailed.Code {
+			t.Errorf("transactional: %v", kerr.ErrorForCode(r.ErrorCode))
+		}
+	})
+	t.Run("metadata", func(t *testing.T) {
+		q := kmsg.NewPtrMetadataRequest()
+		q.Version = 12
+		q.Topics = []kmsg.MetadataRequestTopic{{TopicID: id}, {TopicID: [16]byte{7}}, {Topic: kmsg.StringPtr("bad name")}, {Topic: kmsg.StringPtr("none")}}
+		r := c.ask(0, q).(*kmsg.MetadataResponse)
+		var codes []int16
+		for _, t := range r.Topics {
+			codes = append(codes, t.ErrorCode)
+		}
+		if want := []int16{0, kerr.UnknownTopicID.Code, kerr.InvalidTopicException.Code, kerr.UnknownTopicOrPartition.Code}; !slices.Equal(codes, want) {
+			t.Errorf("codes %v, want %v", codes, want)
+		}
+		if r.ControllerID != 1 || len(r.Brokers) != 1 || *r.Topics[0].Topic != "t" {
+			t.Errorf("%+v", r)
+		}
+		q.Topics, q.AllowAutoTopicCreation = []kmsg.MetadataRequestTopic{{Topic: kmsg.StringPtr("auto")}}, true
+		if got := c.ask(0, q).(*kmsg.MetadataResponse).Topics[0]; got.ErrorCode != 0 || len(got.Partitions) != 3 {
+			t.Errorf("auto-created: %+v", got)
+		}
+	})
+	t.Run("configurations", func(t *testing.T) {
+		if _, err := admin.AlterTopicConfigs(c.ctx(), []kadm.AlterConfig{{Name: "retention.ms", Value: kadm.StringPtr("1234")}}, "t"); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "retention.ms of t is 1234", func() bool {
+			configs, err := admin.DescribeTopicConfigs(c.ctx(), "t")
+			if err != nil || len(configs) != 1 || configs[0].Err != nil {
+				t.Fatal(configs, err)
+			}
+			values := map[string]string{}
+			for _, k := range configs[0].Configs {
+				values[k.Key] = k.MaybeValue()
+			}
+			return values["retention.ms"] == "1234" && values["max.message.bytes"] == "100000"
+		})
+		broker, err := admin.DescribeBrokerConfigs(c.ctx(), 1)
+		if err != nil || broker[0].Err != nil || len(broker[0].Configs) < 20 {
+			t.Errorf("%v, %v", broker, err)
+		}
+	})
+	t.Run("delete records", func(t *testing.T) {
+		deleted, err := admin.DeleteRecords(c.ctx(), kadm.Offsets{"t": {0: kadm.Offset{Topic: "t", At: 20}}})
+		if got, _ := deleted.Lookup("t", 0); err != nil || got.Err != nil || got.LowWatermark != 20 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if got := fetched(c.ask(0, fetchRequest(12, "t", id, 3))); got.ErrorCode != kerr.OffsetOutOfRange.Code {
+			t.Errorf("a deleted offset: %v", kerr.ErrorForCode(got.ErrorCode))
+		}
+	})
+	t.Run("topics come and go", func(t *testing.T) {
+		if _, err := admin.CreateTopic(c.ctx(), 1, 1, nil, "t"); !errors.Is(err, kerr.TopicAlreadyExists) {
+			t.Errorf("made twice: %v", err)
+		}
+		if r, err := admin.CreatePartitions(c.ctx(), 2, "t"); err != nil || r["t"].Err != nil {
+			t.Errorf("%v, %v", r, err)
+		}
+		await(t, "a second partition", func() bool { return c.exists(0, "t-2") || c.exists(0, "t-1") })
+		if r, err := admin.DeleteTopics(c.ctx(), "t"); err != nil || r["t"].Err != nil {
+			t.Errorf("%v, %v", r, err)
+		}
+		await(t, "the folder goes", func() bool { return !c.exists(0, "t-0") && !c.exists(0, "t-1") })
+		c.create("t", 1, 1)
+		if again := c.nodes[0].view.Load().Topics["t"].ID; again == id {
+			t.Error("a topic that is made again has the old id")
+		}
+		if got := c.ask(0, produceRequest(id, 0, 1, "x")).(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode; got != kerr.UnknownTopicID.Code {
+			t.Errorf("produce to the old id: %v", kerr.ErrorForCode(got))
+		}
+	})
+	t.Run("pages of partitions", func(t *testing.T) {
+		c.create("page", 5, 1)
+		var got []int32
+		q := kmsg.NewPtrDescribeTopicPartitionsRequest()
+		q.Topics, q.ResponsePartitionLimit = []kmsg.DescribeTopicPartitionsRequestTopic{{Topic: "page"}}, 2
+		for range 10 {
+			r := c.ask(0, q).(*kmsg.DescribeTopicPartitionsResponse)
+			for _, p := range r.Topics[0].Partitions {
+				got = append(got, p.Partition)
+			}
+			if r.NextCursor == nil {
+				break
+			}
+			q.Cursor = &kmsg.DescribeTopicPartitionsRequestCursor{Topic: r.NextCursor.Topic, Partition: r.NextCursor.Partition}
+		}
+		if !slices.Equal(got, []int32{0, 1, 2, 3, 4}) {
+			t.Errorf("partitions %v", got)
+		}
+	})
+	t.Run("who leads the control plane", func(t *testing.T) {
+		r := c.ask(0, kmsg.NewPtrDescribeQuorumRequest()).(*kmsg.DescribeQuorumResponse)
+		if got := r.Topics[0].Partitions[0].LeaderID; got != 1 {
+			t.Errorf("leader %d", got)
+		}
+	})
+}
+
+// TestAnyBroker: requests to the controller may be sent to any broker, and followers serve reads up to their own high watermark (KIP-392).
+func TestAnyBroker(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	for i := range c.nodes {
+		q := kmsg.NewPtrCreateTopicsRequest()
+		q.Version, q.TimeoutMillis = 7, 10_000
+		topic := kmsg.NewCreateTopicsRequestTopic()
+		topic.Topic, topic.NumPartitions, topic.ReplicationFactor = fmt.Sprintf("by-%d", i), 1, 3
+		q.Topics = append(q.Topics, topic)
+		if got := c.ask(i, q).(*kmsg.CreateTopicsResponse).Topics[0]; got.ErrorCode != 0 {
+			t.Errorf("through broker %d: %v", i+1, kerr.ErrorForCode(got.ErrorCode))
+		}
+		c.awaitISR(topic.Topic, 3)
+	}
+	c.produce(c.client(), "by-0", 0, "v", 10)
+	c.sameLogs("by-0", 0)
+	v := c.nodes[0].view.Load()
+	leader := int(v.Topics["by-0"].Partitions[0].Leader) - 1
+	for i := range c.nodes {
+		if got := fetched(c.ask(i, fetchRequest(11, "by-0", [16]byte{}, 0))); got.ErrorCode != 0 || got.HighWatermark != 10 || len(got.RecordBatches) == 0 {
+			t.Errorf("v11 from broker %d: code %d, high watermark %d, %d bytes", i+1, got.ErrorCode, got.HighWatermark, len(got.RecordBatches))
+		}
+		got := fetched(c.ask(i, fetchRequest(10, "by-0", [16]byte{}, 0)))
+		if want := map[bool]int16{true: 0, false: kerr.NotLeaderForPartition.Code}[i == leader]; got.ErrorCode != want {
+			t.Errorf("v10 from broker %d: %v", i+1, kerr.ErrorForCode(got.ErrorCode))
+		}
+	}
+	// KIP-951: who is not the leader says who is, and where.
+	other := (leader + 1) % 3
+	r := c.ask(other, produceRequest(v.Topics["by-0"].ID, 0, 1, "x")).(*kmsg.ProduceResponse)
+	if p := r.Topics[0].Partitions[0]; p.ErrorCode != kerr.NotLeaderForPartition.Code || p.CurrentLeader.LeaderID != int32(leader+1) || len(r.Brokers) != 1 || r.Brokers[0].NodeID != int32(leader+1) {
+		t.Errorf("produce to a follower: %+v, brokers %+v", p, r.Brokers)
+	}
+}
