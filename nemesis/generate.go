@@ -31,8 +31,8 @@ const (
 )
 
 // Generate draws a schedule from the catalogue. The same seed and options give the same schedule. Every schedule holds the core presets as
-// far as the load is long enough for them, then its hand of the deck, then whatever else of the deck has room; three seeds in a row hold
-// every preset of the catalogue that fits the cluster, if the load is 30 s with the default timers.
+// far as the load is long enough for them, then its hand of the deck, then whatever else of the deck has room; as many seeds in a row as there
+// are hands hold every preset of the catalogue that fits the cluster, if the load is 30 s with the default timers.
 func Generate(seed int64, o GenerateOptions) Schedule {
 	o = o.withDefaults()
 	g := generator{o: o, pick: rand.New(rand.NewPCG(uint64(seed), 0x6e656d65736973)), s: Schedule{Version: ScheduleVersion, Seed: seed, Faults: []Fault{}}}
@@ -60,13 +60,14 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 
 // order is the order in which a seed's presets get their chance: the core, the seed's own hand, then the other hands.
 func order(seed int64) []Preset {
-	turn := int(((seed % 3) + 3) % 3)
+	turn := func(n int) int { return int(((seed % int64(n)) + int64(n)) % int64(n)) }
 	out := []Preset{}
 	for _, slot := range core {
-		out = append(out, slot[turn%len(slot)])
+		out = append(out, slot[turn(len(slot))])
 	}
+	first := turn(len(hands))
 	for i := range hands {
-		out = append(out, hands[(turn+i)%len(hands)]...)
+		out = append(out, hands[(first+i)%len(hands)]...)
 	}
 	return out
 }
