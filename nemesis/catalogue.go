@@ -114,14 +114,14 @@ var LagThenKill = Preset{
 var OneWayOutLeader = Preset{
 	Name: "one-way-out-leader", Nodes: 2,
 	Why:   "The leader hears everybody and nobody hears it: it must be replaced, and must not go on as if its words arrived.",
-	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: OneWayOut, For: sessions(1.1, 1.6)}},
+	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: OneWayOut, For: sessions(1.1, 1.4)}},
 }
 
 // OneWayInLeader makes the leader deaf.
 var OneWayInLeader = Preset{
 	Name: "one-way-in-leader", Nodes: 2,
 	Why:   "The leader is heard and hears nothing: it misses fetches, its replacement and its fencing.",
-	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: OneWayIn, HalfClients: true, For: sessions(1.1, 1.6)}},
+	Steps: []PresetStep{{Kind: Partition, Role: RoleLeader, Shape: OneWayIn, HalfClients: true, For: sessions(1.1, 1.4)}},
 }
 
 // OneWayOutFollower makes a follower mute.
@@ -163,7 +163,7 @@ var UncleanElectorate = Preset{
 var PauseLeader = Preset{
 	Name: "pause-leader", Nodes: 2,
 	Why:   "The leader stands still past its session and wakes as a leader of yesterday, with requests in its buffers.",
-	Steps: []PresetStep{{Kind: Pause, Role: RoleLeader, For: sessions(1.1, 1.7)}},
+	Steps: []PresetStep{{Kind: Pause, Role: RoleLeader, For: sessions(1.1, 1.5)}},
 }
 
 // FollowerBounce kills the leader soon after a follower is back.
