@@ -3,11 +3,10 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
+	"time"
 
 	"ackproof/broker/core/controller"
 	"ackproof/broker/core/partition"
@@ -22,6 +21,9 @@ type applier struct {
 	found map[string]*folder // folders of the last run that no image has claimed yet
 	first bool               // the first image of this run has been applied
 	last  *view
+
+	mu     sync.Mutex
+	failed map[string]*folder // could not be opened: tried again a while later
 }
 
 // openAtOnce is how many logs are opened side by side: it is mostly waiting for the disk.
@@ -40,8 +42,14 @@ func (a *applier) run(ctx context.Context) error {
 				}
 			}
 		}
+		var retry <-chan time.Time
+		if len(a.failed) > 0 {
+			retry = time.After(repairPause)
+		}
 		select {
 		case <-fresh:
+		case <-retry:
+			a.last = nil // look at everything anew
 		case <-ctx.Done():
 			return nil
 		}
@@ -61,8 +69,16 @@ func (n *Node) ownImage(image *controller.Image) bool {
 func (a *applier) apply(v *view) error {
 	n := a.n
 	same := a.last != nil && sameBrokers(a.last.Image, v.Image) && a.last.sameDefaults(v)
-	var opening errgroup.Group
-	opening.SetLimit(openAtOnce)
+	// First what goes: a topic may have been deleted and made again since, and the new one wants the folder.
+	for _, r := range n.replicas.list() {
+		if t := v.byID[r.key.topic]; t == nil || int(r.key.partition) >= len(t.Partitions) || !slices.Contains(t.Partitions[r.key.partition].Replicas, n.cfg.NodeID) {
+			if err := a.remove(r); err != nil {
+				return err
+			}
+		}
+	}
+	opening := make(chan struct{}, openAtOnce)
+	var opened sync.WaitGroup
 	for _, name := range v.names() {
 		t := v.Topics[name]
 		if same && a.last.Topics[name] == t {
@@ -78,29 +94,22 @@ func (a *applier) apply(v *view) error {
 				continue
 			}
 			folder := partitionFolder(name, key.partition)
-			f := a.found[folder]
-			delete(a.found, folder)
-			opening.Go(func() error {
+			f := a.claim(folder)
+			opened.Go(func() {
+				opening <- struct{}{}
+				defer func() { <-opening }()
 				r, err := a.open(t, key, p, folder, f)
 				if err != nil {
-					return fmt.Errorf("open the log of %s: %w", folder, err)
+					// One partition that cannot be opened shall not take the others away: it is answered as if it were not here.
+					n.log.Error("could not open the log of a partition", "partition", folder, "error", err, "again_in", repairPause)
+					return
 				}
 				n.replicas.put(r)
 				r.give(v, t, p)
-				return nil
 			})
 		}
 	}
-	if err := opening.Wait(); err != nil {
-		return err
-	}
-	for _, r := range n.replicas.list() {
-		if t := v.byID[r.key.topic]; t == nil || int(r.key.partition) >= len(t.Partitions) || !slices.Contains(t.Partitions[r.key.partition].Replicas, n.cfg.NodeID) {
-			if err := a.remove(r); err != nil {
-				return err
-			}
-		}
-	}
+	opened.Wait()
 	if !a.first {
 		if err := a.dropUnclaimed(); err != nil {
 			return err
@@ -142,6 +151,19 @@ func sameBrokers(a, b *controller.Image) bool {
 	return true
 }
 
+// claim takes a partition's folder, nil if there is none yet.
+func (a *applier) claim(name string) *folder {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := a.found[name]
+	if f == nil {
+		f = a.failed[name]
+	}
+	delete(a.found, name)
+	delete(a.failed, name)
+	return f
+}
+
 // give tells the replica what the image says. A copy that is being rebuilt follows, but is not told that it leads: it would bring its emptiness as the truth (R17, S2).
 func (r *replica) give(v *view, t *controller.Topic, p *controller.Partition) {
 	self := r.hooks.self
@@ -175,50 +197,54 @@ func stateOf(v *view, t *controller.Topic, p *controller.Partition) partition.St
 	return s
 }
 
-// open makes the replica of a partition, on the log that was found at start (f, nil if none) or on a new one.
+// open makes the replica of a partition on its folder: the one that was found at start, one that could not be opened before, or (f is nil) a new one.
 func (a *applier) open(t *controller.Topic, key partitionKey, p *controller.Partition, name string, f *folder) (*replica, error) {
 	n := a.n
-	var log storage.Log
-	switch {
-	case f != nil && f.topic != t.ID:
+	if f != nil && f.topic != t.ID {
 		// R24: the folder is of an earlier topic of this name, which is gone.
 		if err := a.drop(f); err != nil {
 			return nil, err
 		}
-	case f != nil && f.err != nil:
+		f = nil
+	}
+	if f == nil {
+		// No folder, though the partition counted on this copy before this broker was started: the disk was lost.
+		self := n.cfg.NodeID
+		lost := !a.first && p.LeaderEpoch > 0 && (p.Leader == self || p.LastKnownLeader == self || slices.Contains(p.ELR, self))
+		f = &folder{name: name, topic: t.ID, rebuild: lost}
+	}
+	r, err := n.openFolder(t, key, f)
+	if err != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.failed[name] = f
+	}
+	return r, err
+}
+
+// openFolder opens the log in a folder, if it is not open yet. f says afterwards what is left to do if that fails.
+func (n *Node) openFolder(t *controller.Topic, key partitionKey, f *folder) (*replica, error) {
+	if f.err != nil {
 		// R23: this broker registered as one that was not shut down cleanly, because of this folder, so it is in no ISR and no ELR of the partition.
-		n.log.Error("log is damaged; the copy is rebuilt from the others", "partition", name, "error", f.err)
-		if err := n.store.discard(name, damagedFolder); err != nil {
+		n.log.Error("log is damaged; the copy is rebuilt from the others", "partition", f.name, "error", f.err)
+		if err := n.store.discard(f.name, damagedFolder); err != nil {
 			return nil, err
 		}
-		return a.openNew(t, key, name, true)
-	case f != nil:
-		log = f.log
+		f.err, f.rebuild = nil, true
 	}
-	if log != nil {
-		return n.newReplica(t, key, name, log)
+	log := f.log
+	if f.log = nil; log == nil {
+		var err error
+		if log, err = n.store.create(f.name, t.ID, f.rebuild); err != nil {
+			return nil, err
+		}
 	}
-	// No folder, though the partition counted on this copy before this broker was started: the disk was lost.
-	lost := !a.first && p.LeaderEpoch > 0 && (p.Leader == n.cfg.NodeID || p.LastKnownLeader == n.cfg.NodeID || slices.Contains(p.ELR, n.cfg.NodeID))
-	return a.openNew(t, key, name, lost)
-}
-
-func (a *applier) openNew(t *controller.Topic, key partitionKey, name string, rebuilding bool) (*replica, error) {
-	log, err := a.n.store.create(name, t.ID, rebuilding)
-	if err != nil {
-		return nil, err
-	}
-	return a.n.newReplica(t, key, name, log)
-}
-
-// newReplica makes a replica on an open log.
-func (n *Node) newReplica(t *controller.Topic, key partitionKey, name string, log storage.Log) (*replica, error) {
 	core, err := n.newCore(t, log)
 	if err != nil {
 		return nil, errors.Join(err, log.Close(false))
 	}
 	r := newReplica(key, t.Name, core, log, n.hooks())
-	r.rebuilding.Store(n.store.rebuilding(name))
+	r.rebuilding.Store(n.store.rebuilding(f.name))
 	return r, nil
 }
 

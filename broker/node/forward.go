@@ -2,18 +2,19 @@ package node
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/controller"
 	"ackproof/broker/wire"
 )
 
-// forward passes a client's request on to the controller, in an Envelope if that is another broker (KIP-590), so that clients may ask any broker. Whatever goes wrong is answered
-// with NOT_CONTROLLER, which clients take as a reason to look again and retry; it does not say whether the request took effect, as in Kafka.
-func (n *Node) forward(ctx context.Context, q wire.Request, timeoutMillis int32) (kmsg.Response, error) {
+// forward passes a client's request on to the controller, in an Envelope if that is another broker (KIP-590), so that clients may ask any broker. Without an answer in time the
+// client gets REQUEST_TIMED_OUT: the request may or may not take effect, and it is not repeated here, since the repeat could be told "exists already".
+func (n *Node) forward(ctx context.Context, q wire.Request, timeoutMillis int32) kmsg.Response {
 	timeout := time.Duration(timeoutMillis) * time.Millisecond
 	if timeout <= 0 || timeout > n.cfg.RequestTimeout {
 		timeout = n.cfg.RequestTimeout
@@ -24,17 +25,15 @@ func (n *Node) forward(ctx context.Context, q wire.Request, timeoutMillis int32)
 	for {
 		resp, err := n.forwardOnce(ctx, q)
 		if err == nil && !refusedByRole(resp) {
-			return resp, nil
+			return resp
 		}
-		if _, unsent := err.(errNotSent); err != nil && !unsent {
-			// It may have taken effect: to repeat it could answer "exists already" to whoever made it.
-			return nil, fmt.Errorf("forward %s to the controller: %w", q.API.Name, err)
-		}
-		if !sleep(ctx, wait.pause()) {
-			if resp != nil {
-				return resp, nil
+		var unsent errNotSent
+		if err != nil && !errors.As(err, &unsent) || !sleep(ctx, wait.pause()) {
+			why := "the controller cannot be reached"
+			if err != nil {
+				why = err.Error()
 			}
-			return nil, fmt.Errorf("forward %s to the controller: %w", q.API.Name, err)
+			return controller.Refusal(q.Body, kerr.RequestTimedOut, why)
 		}
 	}
 }
@@ -53,7 +52,7 @@ func (n *Node) forwardOnce(ctx context.Context, q wire.Request) (kmsg.Response, 
 	e, ok := resp.(*kmsg.EnvelopeResponse)
 	switch {
 	case !ok:
-		return nil, errNotSent{fmt.Errorf("became the controller meanwhile")}
+		return nil, errNotSent{errNotController}
 	case e.ErrorCode == kerr.NotController.Code:
 		return nil, errNotSent{errNotController}
 	case e.ErrorCode != 0:

@@ -2,9 +2,12 @@ package node
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/controller"
 	"ackproof/broker/wire"
 )
 
@@ -47,20 +50,27 @@ func (n *Node) answer(ctx context.Context, q wire.Request) (kmsg.Response, error
 	case *kmsg.DescribeTopicPartitionsRequest:
 		return n.handleDescribeTopicPartitions(ctx, body)
 	case *kmsg.CreateTopicsRequest:
-		return n.forward(ctx, q, body.TimeoutMillis)
+		return n.forward(ctx, q, body.TimeoutMillis), nil
 	case *kmsg.DeleteTopicsRequest:
-		return n.forward(ctx, q, body.TimeoutMillis)
+		return n.forward(ctx, q, body.TimeoutMillis), nil
 	case *kmsg.CreatePartitionsRequest:
-		return n.forward(ctx, q, body.TimeoutMillis)
+		return n.forward(ctx, q, body.TimeoutMillis), nil
 	case *kmsg.ElectLeadersRequest:
-		return n.forward(ctx, q, body.TimeoutMillis)
+		return n.forward(ctx, q, body.TimeoutMillis), nil
 	case *kmsg.IncrementalAlterConfigsRequest:
-		return n.forward(ctx, q, 0)
+		return n.forward(ctx, q, 0), nil
 	case *kmsg.EnvelopeRequest:
 		return n.handleEnvelope(ctx, body), nil
 	}
 	// What is left are the brokers' own requests to the controller.
 	ctx, cancel := context.WithTimeout(ctx, n.cfg.RequestTimeout)
 	defer cancel()
-	return n.control.call(ctx, q.Body)
+	resp, err := n.control.call(ctx, q.Body)
+	if err != nil {
+		resp = controller.Refusal(q.Body, kerr.RequestTimedOut, err.Error())
+	}
+	if resp == nil {
+		return nil, fmt.Errorf("%s has no handler", q.API.Name)
+	}
+	return resp, nil
 }

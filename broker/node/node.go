@@ -86,7 +86,7 @@ func Open(cfg Config, log *slog.Logger) (_ *Node, err error) {
 	n.appliedEpoch.Store(-1)
 	n.view.Store(newView(&controller.Image{}))
 	n.alterer, n.producers.n, n.fetchers.n = newAlterer(n), n, n
-	n.applier = &applier{n: n}
+	n.applier = &applier{n: n, failed: map[string]*folder{}}
 	if n.listener, err = listen(cfg); err != nil {
 		return nil, err
 	}

@@ -89,12 +89,13 @@ func (s *store) path(name string) string { return filepath.Join(s.dir, name) }
 // markClean says that everything has been closed cleanly by the broker with that epoch.
 func (s *store) markClean(epoch int64) error { return writeJSON(s.path(cleanFile), cleanStop{epoch}) }
 
-// folder is a partition's folder that was found at start.
+// folder is a partition's folder that has no replica yet.
 type folder struct {
-	name  string
-	topic [16]byte
-	log   storage.Log // nil if damaged
-	err   error       // why
+	name    string
+	topic   [16]byte
+	log     storage.Log // nil if it is not open
+	err     error       // why it is damaged, nil if it is not
+	rebuild bool        // the copy is to be marked as incomplete
 }
 
 // partitionFolder is the name of a partition's folder, as in Kafka.

@@ -21,7 +21,7 @@ type Client struct {
 
 // Dial connects to a broker. maxFrame bounds the answers.
 func Dial(ctx context.Context, address, clientID string, maxFrame int) (*Client, error) {
-	var d net.Dialer
+	d := net.Dialer{Control: giveUpSilence}
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err

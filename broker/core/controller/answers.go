@@ -15,6 +15,11 @@ func serves(r kmsg.Request) bool {
 	return false
 }
 
+// Refusal answers a request to the controller that did not come to it, or whose answer did not come back: for the shell. It is nil for a request of another kind.
+func Refusal(q kmsg.Request, code *kerr.Error, why string) kmsg.Response {
+	return refusal(q, code, why)
+}
+
 // refusal answers a whole request with one error, which most of Kafka's responses can say only once per item. It is nil for a request of another kind.
 func refusal(r kmsg.Request, e *kerr.Error, why string) kmsg.Response {
 	if !serves(r) {
