@@ -239,9 +239,10 @@ func TestSingleNode(t *testing.T) {
 		}
 		c.create("t", 1, 1)
 		await(t, "the second partition's folder goes", func() bool { return !c.exists(0, "t-1") })
-		if again := c.nodes[0].view.Load().Topics["t"].ID; again == id {
-			t.Error("a topic that is made again has the old id")
-		}
+		await(t, "the topic is there again, under another id", func() bool {
+			again := c.nodes[0].view.Load().Topics["t"]
+			return again != nil && again.ID != id
+		})
 		if got := c.ask(0, produceRequest(id, 0, 1, "x")).(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode; got != kerr.UnknownTopicID.Code {
 			t.Errorf("produce to the old id: %v", kerr.ErrorForCode(got))
 		}
