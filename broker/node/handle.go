@@ -39,6 +39,8 @@ func (n *Node) answer(ctx context.Context, q wire.Request) (kmsg.Response, error
 		return n.handleListOffsets(body), nil
 	case *kmsg.OffsetForLeaderEpochRequest:
 		return n.handleEpochEnd(body), nil
+	case *kmsg.FindCoordinatorRequest:
+		return n.handleFindCoordinator(body), nil
 	case *kmsg.InitProducerIDRequest:
 		return n.handleInitProducerID(ctx, body), nil
 	case *kmsg.DescribeClusterRequest:

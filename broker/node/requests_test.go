@@ -302,6 +302,15 @@ func TestAnyBroker(t *testing.T) {
 			t.Errorf("v10 from broker %d: %v", i+1, kerr.ErrorForCode(got.ErrorCode))
 		}
 	}
+	// A debugging consumer is told the log end of the very copy that it asks.
+	for i := range c.nodes {
+		q := kmsg.NewPtrListOffsetsRequest()
+		q.Version, q.ReplicaID = 5, -2
+		q.Topics = []kmsg.ListOffsetsRequestTopic{{Topic: "by-0", Partitions: []kmsg.ListOffsetsRequestTopicPartition{{CurrentLeaderEpoch: -1, Timestamp: -1}}}}
+		if got := c.ask(i, q).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]; got.ErrorCode != 0 || got.Offset != 10 {
+			t.Errorf("end of the copy on broker %d: %d, code %d", i+1, got.Offset, got.ErrorCode)
+		}
+	}
 	// KIP-951: who is not the leader says who is, and where.
 	other := (leader + 1) % 3
 	r := c.ask(other, produceRequest(v.Topics["by-0"].ID, 0, 1, "x")).(*kmsg.ProduceResponse)

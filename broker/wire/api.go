@@ -45,7 +45,7 @@ type Table struct {
 // APIs lists every API of this package, in the order of the keys.
 func APIs() []API {
 	return []API{
-		produceAPI(), fetchAPI(), listOffsetsAPI(), metadataAPI(), apiVersionsAPI(), createTopicsAPI(), deleteTopicsAPI(), deleteRecordsAPI(),
+		produceAPI(), fetchAPI(), listOffsetsAPI(), metadataAPI(), findCoordinatorAPI(), apiVersionsAPI(), createTopicsAPI(), deleteTopicsAPI(), deleteRecordsAPI(),
 		initProducerIDAPI(), offsetForLeaderEpochAPI(), describeConfigsAPI(), createPartitionsAPI(), electLeadersAPI(), incrementalAlterConfigsAPI(),
 		describeQuorumAPI(), alterPartitionAPI(), envelopeAPI(), describeClusterAPI(), brokerRegistrationAPI(), brokerHeartbeatAPI(),
 		allocateProducerIDsAPI(), describeTopicPartitionsAPI(), raftAPI(),

@@ -101,6 +101,9 @@ func TestApiVersions(t *testing.T) {
 		if p := found[0]; p.MinVersion != 0 || p.MaxVersion != 13 {
 			t.Errorf("v%d: Produce is advertised as %d to %d; librdkafka 2.0 compresses only if it begins at 0", c.asked, p.MinVersion, p.MaxVersion)
 		}
+		if f, there := found[10]; !there || f.MinVersion != 0 {
+			t.Errorf("v%d: FindCoordinator is advertised from %d on; librdkafka compresses with lz4 only if it begins at 0", c.asked, f.MinVersion)
+		}
 		for _, a := range APIs() {
 			if _, there := found[a.Key]; there == a.Internal {
 				t.Errorf("v%d: %s advertised: %v", c.asked, a.Name, there)
