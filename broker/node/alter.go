@@ -12,8 +12,8 @@ import (
 
 // alterer carries the replicas' proposals for their in-sync sets to the controller (R16), all that have gathered in one request.
 //
-// A proposal is sent once. What is certainly not sent, or certainly not decided, is sent again here; a request whose fate is unknown is not, because the replica counts how many copies of it may
-// be under way: it is told (ISRUnanswered), and asks anew.
+// A proposal is sent once. What is certainly not sent, or certainly not decided, is sent again here; a request whose fate is unknown is not, because
+// the replica counts how many copies of it may be under way: it is told (ISRUnanswered), and asks anew.
 type alterer struct {
 	n     *Node
 	queue chan *replica
@@ -142,8 +142,8 @@ func (a *alterer) send(ctx context.Context, batch []proposed) fate {
 	}
 	r := resp.(*kmsg.AlterPartitionResponse)
 	if r.ErrorCode != 0 {
-		// NOT_CONTROLLER may come from a controller that lost its office with the request under way, so this too leaves its fate open (R26). A stale broker epoch is
-		// mended by the next registration, which also ends the leadership.
+		// NOT_CONTROLLER may come from a controller that lost its office with the request under way, so this too leaves its fate open (R26). A stale
+		// broker epoch is mended by the next registration, which also ends the leadership.
 		a.n.log.Debug("change of in-sync sets refused", "code", r.ErrorCode)
 		return unanswered
 	}

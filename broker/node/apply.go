@@ -14,8 +14,8 @@ import (
 	"ackproof/broker/storage"
 )
 
-// applier brings this broker's replicas in line with the metadata. It works on the newest image only: what lies between two images needs no work of its own,
-// since a replica takes the newest state whatever it had before (R26).
+// applier brings this broker's replicas in line with the metadata. It works on the newest image only: what lies between two images needs no work of
+// its own, since a replica takes the newest state whatever it had before (R26).
 type applier struct {
 	n     *Node
 	found map[string]*folder // folders of the last run that no image has claimed yet
@@ -29,8 +29,8 @@ type applier struct {
 // openAtOnce is how many logs are opened side by side: it is mostly waiting for the disk.
 const openAtOnce = 8
 
-// run applies images until ctx ends. Images of before this run's registration are not applied: what they say about this broker was said to the process before it (R19), and a folder
-// may belong to a topic that they do not know yet (R24).
+// run applies images until ctx ends. Images of before this run's registration are not applied: what they say about this broker was said to the
+// process before it (R19), and a folder may belong to a topic that they do not know yet (R24).
 func (a *applier) run(ctx context.Context) error {
 	for {
 		fresh := a.n.imageNews.wait()
@@ -164,7 +164,8 @@ func (a *applier) claim(name string) *folder {
 	return f
 }
 
-// give tells the replica what the image says. A copy that is being rebuilt follows, but is not told that it leads: it would bring its emptiness as the truth (R17, S2).
+// give tells the replica what the image says. A copy that is being rebuilt follows, but is not told that it leads: it would bring its emptiness as
+// the truth (R17, S2).
 func (r *replica) give(v *view, t *controller.Topic, p *controller.Partition) {
 	self := r.hooks.self
 	if r.rebuilding.Load() {
@@ -277,7 +278,8 @@ func (a *applier) remove(r *replica) error {
 	return a.n.store.discard(partitionFolder(r.topic, r.key.partition), deletedFolder)
 }
 
-// dropUnclaimed deletes the folders of topics that are gone. It happens once, when the image is known to be newer than everything that this broker stored.
+// dropUnclaimed deletes the folders of topics that are gone. It happens once, when the image is known to be newer than everything that this broker
+// stored.
 func (a *applier) dropUnclaimed() error {
 	for _, f := range a.found {
 		if err := a.drop(f); err != nil {

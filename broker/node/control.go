@@ -181,8 +181,8 @@ func (n *Node) askOnce(ctx context.Context, q kmsg.Request) (kmsg.Response, erro
 	return n.peers.do(ctx, to, q)
 }
 
-// askController sends a request to the controller, again and again until it is answered by one that leads. It is for requests that may be repeated: their effect is the same, or the
-// answer to the repeat says what the first one did. Clients' requests go through forward.
+// askController sends a request to the controller, again and again until it is answered by one that leads. It is for requests that may be repeated:
+// their effect is the same, or the answer to the repeat says what the first one did. Clients' requests go through forward.
 func (n *Node) askController(ctx context.Context, q kmsg.Request) (kmsg.Response, error) {
 	var wait backoff
 	for {

@@ -13,8 +13,8 @@ import (
 	"ackproof/broker/wire"
 )
 
-// fetch is a Fetch request under way. All partitions are asked at once; if there is too little, it registers with every partition, waits for a wake-up or its time, and
-// reads all again.
+// fetch is a Fetch request under way. All partitions are asked at once; if there is too little, it registers with every partition, waits for a
+// wake-up or its time, and reads all again.
 type fetch struct {
 	node     *Node
 	view     *view
@@ -45,7 +45,8 @@ func (f *fetch) wake() {
 	}
 }
 
-// handleFetch asks every partition, in the reader's goroutine: a follower's fetch is also its report of what it holds (R1), and takes effect in order.
+// handleFetch asks every partition, in the reader's goroutine: a follower's fetch is also its report of what it holds (R1), and takes effect in
+// order.
 func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
 	f := &fetch{node: n, view: n.view.Load(), woken: make(chan struct{}, 1), minBytes: int(q.MinBytes), maxBytes: int(q.MaxBytes)}
 	f.resp = &wire.FetchResponse{Version: q.Version, Topics: make([]wire.FetchTopic, len(q.Topics))}
@@ -154,15 +155,16 @@ func (f *fetch) await(ctx context.Context) error {
 	}
 }
 
-// try asks every partition and reads. It tells whether there is enough to answer: min bytes, an error, a diverging epoch, news for a follower. If not, nothing is read and the fetch
-// is registered with every partition. With last set, the answer is what there is.
+// try asks every partition and reads. It tells whether there is enough to answer: min bytes, an error, a diverging epoch, news for a follower. If
+// not, nothing is read and the fetch is registered with every partition. With last set, the answer is what there is.
 func (f *fetch) try(last bool) bool {
 	left, got, enough := f.maxBytes, 0, f.minBytes <= 0 || last
 	for i := range f.slots {
 		s := &f.slots[i]
 		ask := s.ask
 		ask.Token = s
-		// A follower registers in the same step, since its replica knows what is news to it. A consumer may want more than one batch, so it registers later.
+		// A follower registers in the same step, since its replica knows what is news to it. A consumer may want more than one batch, so it registers
+		// later.
 		ask.Wait = !last && ask.Replica >= 0
 		s.replica.step(ask)
 		n, stop := s.take(left)
@@ -210,8 +212,8 @@ func (s *fetchSlot) take(left int) (n int, stop bool) {
 	return 0, false
 }
 
-// register asks every partition to wake the fetch, from the end of what may be read now. A partition that has something by now is not registered: that is a
-// wake-up at once (R6).
+// register asks every partition to wake the fetch, from the end of what may be read now. A partition that has something by now is not registered:
+// that is a wake-up at once (R6).
 func (f *fetch) register() {
 	for i := range f.slots {
 		s := &f.slots[i]

@@ -53,7 +53,8 @@ func (f *fetchers) kick(ctx context.Context, r *replica) {
 	one.kick()
 }
 
-// fetcher copies from one leader: one connection, one fetch at a time, all partitions in it. The buffer of the answer is used again, so what is appended is not kept.
+// fetcher copies from one leader: one connection, one fetch at a time, all partitions in it. The buffer of the answer is used again, so what is
+// appended is not kept.
 type fetcher struct {
 	n      *Node
 	leader int32
@@ -144,7 +145,8 @@ func (f *fetcher) drop() {
 	}
 }
 
-// gather collects what to ask this leader for, and how long the leader may wait with an answer: not longer than until a partition that is held back is due again.
+// gather collects what to ask this leader for, and how long the leader may wait with an answer: not longer than until a partition that is held back
+// is due again.
 func (f *fetcher) gather() ([]asked, time.Duration) {
 	now, wait := time.Now(), f.n.cfg.FetchWait
 	var parts []asked
@@ -287,8 +289,8 @@ func (f *fetcher) take(parts []asked, resp *kmsg.FetchResponse) error {
 	return failed
 }
 
-// batches checks what came. A batch of a later epoch than the one asked with means that the answer was read from the log of a former leader that is being
-// rewritten: it is no answer to this question.
+// batches checks what came. A batch of a later epoch than the one asked with means that the answer was read from the log of a former leader that is
+// being rewritten: it is no answer to this question.
 func (f *fetcher) batches(raw []byte, s partition.FollowState) ([]record.Batch, error) {
 	batches, err := record.ParseAll(raw)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"ackproof/broker/wire"
 )
 
-// forward passes a client's request on to the controller, in an Envelope if that is another broker (KIP-590), so that clients may ask any broker. Without an answer in time the
-// client gets REQUEST_TIMED_OUT: the request may or may not take effect, and it is not repeated here, since the repeat could be told "exists already".
+// forward passes a client's request on to the controller, in an Envelope if that is another broker (KIP-590), so that clients may ask any broker.
+// Without an answer in time the client gets REQUEST_TIMED_OUT: the request may or may not take effect, and it is not repeated here, since the repeat
+// could be told "exists already".
 func (n *Node) forward(ctx context.Context, q wire.Request, timeoutMillis int32) kmsg.Response {
 	timeout := time.Duration(timeoutMillis) * time.Millisecond
 	if timeout <= 0 || timeout > n.cfg.RequestTimeout {

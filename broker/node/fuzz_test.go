@@ -19,8 +19,8 @@ import (
 
 var frames = flag.Int("frames", 20_000, "garbage requests that TestGarbage sends")
 
-// TestGarbage sends garbage to a broker that holds data: random bodies for every API and version, and valid requests with a few bytes changed. The broker must answer or close, must not
-// allocate out of proportion, and what was stored must stay as it was.
+// TestGarbage sends garbage to a broker that holds data: random bodies for every API and version, and valid requests with a few bytes changed. The
+// broker must answer or close, must not allocate out of proportion, and what was stored must stay as it was.
 func TestGarbage(t *testing.T) {
 	c := newCluster(t, 1, "auto.create.topics.enable=false", "request.timeout.ms=200", "socket.request.max.bytes=1000000")
 	c.create("t", 1, 1)
@@ -72,7 +72,8 @@ func TestGarbage(t *testing.T) {
 	}
 	var now runtime.MemStats
 	runtime.ReadMemStats(&now)
-	// Each frame costs its connection too: two goroutines, buffers, log lines. 64 KiB a frame is far above that and far below what one trusted length prefix could ask for.
+	// Each frame costs its connection too: two goroutines, buffers, log lines. 64 KiB a frame is far above that and far below what one trusted length
+	// prefix could ask for.
 	if got, most := (now.TotalAlloc-then.TotalAlloc)/uint64(*frames), uint64(64<<10); got > most {
 		t.Errorf("%d bytes allocated for each frame of %d bytes on average, expected at most %d", got, sent / *frames, most)
 	}
@@ -114,7 +115,8 @@ type garbageConn struct {
 	slow    int // frames that were waited for in vain
 }
 
-// send writes one frame and a request behind it that is always answered, and waits for that answer or the end of the connection: so each frame has been dealt with.
+// send writes one frame and a request behind it that is always answered, and waits for that answer or the end of the connection: so each frame has
+// been dealt with.
 func (g *garbageConn) send(frame []byte) {
 	if g.conn == nil {
 		conn, err := net.Dial("tcp", g.address)

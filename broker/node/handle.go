@@ -11,7 +11,8 @@ import (
 	"ackproof/broker/wire"
 )
 
-// Handle implements wire.Handler. Produce, Fetch and DeleteRecords take effect at once and are answered later; everything else is answered before the connection's next request is read.
+// Handle implements wire.Handler. Produce, Fetch and DeleteRecords take effect at once and are answered later; everything else is answered before the
+// connection's next request is read.
 func (n *Node) Handle(ctx context.Context, q wire.Request) wire.Pending {
 	switch body := q.Body.(type) {
 	case *kmsg.ProduceRequest:

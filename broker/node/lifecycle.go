@@ -22,8 +22,9 @@ type registration struct {
 // fencedBeat is how often a broker that is not let in yet asks again: nothing else keeps it from serving.
 const fencedBeat = 25 * time.Millisecond
 
-// live registers this broker, waits until its image holds the registration, applies it, asks to be unfenced and says regularly that it lives, until ctx ends. previous is the broker
-// epoch before a clean shutdown, −1 if the last one was not clean: the broker then keeps no seat in any ELR (KIP-966).
+// live registers this broker, waits until its image holds the registration, applies it, asks to be unfenced and says regularly that it lives, until
+// ctx ends. previous is the broker epoch before a clean shutdown, −1 if the last one was not clean: the broker then keeps no seat in any ELR
+// (KIP-966).
 func (n *Node) live(ctx context.Context, previous int64) error {
 	for {
 		reg, err := n.register(ctx, previous)
@@ -101,8 +102,8 @@ func (n *Node) heartbeats(ctx context.Context, reg *registration) error {
 			return ctx.Err()
 		}
 		if pause = fencedBeat; n.appliedEpoch.Load() < reg.epoch {
-			// Not let in before the logs are open and the image has the registration. The session has begun all the same; a broker that needs longer than
-			// the session to open its logs is fenced anyhow.
+			// Not let in before the logs are open and the image has the registration. The session has begun all the same; a broker that needs longer
+			// than the session to open its logs is fenced anyhow.
 			fresh := n.viewNews.wait()
 			if n.appliedEpoch.Load() < reg.epoch {
 				select {

@@ -41,9 +41,9 @@ func localDefaults(n int) []string {
 	}
 }
 
-// RunLocal runs a cluster of n brokers on loopback, each a process of its own (`self broker --config FILE`), until ctx ends or one of them fails. When all brokers are let in it prints
-// the bootstrap list as one line on stdout. Data lives in dir, or in a temporary folder that is removed at the end if dir is empty. sets are properties for every broker, as in LoadConfig.
-// The brokers die with this process, however it ends.
+// RunLocal runs a cluster of n brokers on loopback, each a process of its own (`self broker --config FILE`), until ctx ends or one of them fails.
+// When all brokers are let in it prints the bootstrap list as one line on stdout. Data lives in dir, or in a temporary folder that is removed at the
+// end if dir is empty. sets are properties for every broker, as in LoadConfig. The brokers die with this process, however it ends.
 func RunLocal(ctx context.Context, n int, dir string, sets []string, self string, stdout io.Writer) (err error) {
 	if n < 1 || n > 99 {
 		return fmt.Errorf("a local cluster of %d brokers, expected 1 to 99", n)

@@ -93,7 +93,8 @@ func offline(v *view, p *controller.Partition) []int32 {
 	return out
 }
 
-// controllerFor names the broker to which clients send requests for the controller: the one that leads the control plane if it is unfenced, else any that lives, since each passes them on.
+// controllerFor names the broker to which clients send requests for the controller: the one that leads the control plane if it is unfenced, else any
+// that lives, since each passes them on.
 func (n *Node) controllerFor(v *view) int32 {
 	if b := v.Brokers[n.control.leader()]; b != nil && !b.Fenced {
 		return b.ID
@@ -118,7 +119,8 @@ func (n *Node) missingTopics(v *view, q *kmsg.MetadataRequest) []string {
 	return out
 }
 
-// createMissing creates topics and gives the view that has them, or the newest one if that takes too long: the client then learns that they are unknown, and asks again.
+// createMissing creates topics and gives the view that has them, or the newest one if that takes too long: the client then learns that they are
+// unknown, and asks again.
 func (n *Node) createMissing(ctx context.Context, names []string) *view {
 	ctx, cancel := context.WithTimeout(ctx, autoCreateWait)
 	defer cancel()

@@ -1,10 +1,10 @@
-// Package node is the shell of the reference broker: sockets, clock, disk and goroutines around the pure cores of broker/core. One node is a broker and a voter of the
-// control plane; it has one listener for clients, other brokers and raft.
+// Package node is the shell of the reference broker: sockets, clock, disk and goroutines around the pure cores of broker/core. One node is a broker
+// and a voter of the control plane; it has one listener for clients, other brokers and raft.
 //
-// Who runs what: a goroutine per connection reads requests and steps the replicas that they concern (replica.go), another one answers; one goroutine owns the
-// controller (control.go); one applies metadata (apply.go); one per leader fetches for the partitions that this broker follows (fetcher.go); one registers
-// and says that the broker lives (lifecycle.go). What a request means is in the file of its name. The package must not decide anything that the cores decide.
-// Start reading at Node.Run.
+// Who runs what: a goroutine per connection reads requests and steps the replicas that they concern (replica.go), another one answers; one goroutine
+// owns the controller (control.go); one applies metadata (apply.go); one per leader fetches for the partitions that this broker follows (fetcher.go);
+// one registers and says that the broker lives (lifecycle.go). What a request means is in the file of its name. The package must not decide anything
+// that the cores decide. Start reading at Node.Run.
 package node
 
 import (
@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -78,9 +77,6 @@ func Open(cfg Config, log *slog.Logger) (_ *Node, err error) {
 			return nil, fmt.Errorf("ackproof.plant: %w", err)
 		}
 		log.Warn("bug planted", "id", bug.ID, "name", bug.Name)
-	}
-	if cfg.MemoryLimit > 0 {
-		debug.SetMemoryLimit(cfg.MemoryLimit)
 	}
 	n := &Node{cfg: cfg, log: log, table: wire.NewTable(wire.APIs()), registerAgain: make(chan struct{}, 1)}
 	n.appliedEpoch.Store(-1)
@@ -170,8 +166,8 @@ func (n *Node) voterIDs() []int32 {
 // Addr is where the node listens.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 
-// Run serves until ctx ends, and then stops in order: leaderships move away, connections end, logs are closed, the marker of a clean stop is written last. The error is nil after a clean
-// stop; anything else is a failure that the node does not survive. Run may be called once.
+// Run serves until ctx ends, and then stops in order: leaderships move away, connections end, logs are closed, the marker of a clean stop is written
+// last. The error is nil after a clean stop; anything else is a failure that the node does not survive. Run may be called once.
 func (n *Node) Run(ctx context.Context) error {
 	// Everything runs until the controlled shutdown is over, so its context does not end with ctx.
 	running, stop := context.WithCancelCause(context.WithoutCancel(ctx))

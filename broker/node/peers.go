@@ -18,7 +18,8 @@ const (
 	retryAtMost  = 100 * time.Millisecond // faults heal suddenly
 )
 
-// peers holds connections to the other brokers for requests to the controller, one request at a time on each. Addresses are this node's own view (controller.quorum.voters).
+// peers holds connections to the other brokers for requests to the controller, one request at a time on each. Addresses are this node's own view
+// (controller.quorum.voters).
 type peers struct {
 	self     string // client id
 	address  map[int32]string

@@ -15,7 +15,8 @@ import (
 	"ackproof/broker/wire"
 )
 
-// produce is a Produce request under way: every partition is stepped at once, in the order of the request, and the answer is complete when the last one has replied.
+// produce is a Produce request under way: every partition is stepped at once, in the order of the request, and the answer is complete when the last
+// one has replied.
 type produce struct {
 	node  *Node
 	view  *view

@@ -44,7 +44,8 @@ func (p *producerIDs) take(ctx context.Context) (int64, error) {
 	return p.next - 1, nil
 }
 
-// handleInitProducerID gives an idempotent producer its id. A producer that wants to go on after an error gets a new id, as in Kafka: without a transactional id nobody remembers the old one.
+// handleInitProducerID gives an idempotent producer its id. A producer that wants to go on after an error gets a new id, as in Kafka: without a
+// transactional id nobody remembers the old one.
 func (n *Node) handleInitProducerID(ctx context.Context, q *kmsg.InitProducerIDRequest) kmsg.Response {
 	resp := q.ResponseKind().(*kmsg.InitProducerIDResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1

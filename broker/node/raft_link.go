@@ -108,7 +108,8 @@ func (l *raftLink) write(ctx context.Context, conn *wire.Client, batch *wire.Raf
 	return conn.Send(ctx, batch)
 }
 
-// handleRaft takes raft's messages of another voter. Those of another cluster, or of nobody known, are dropped: without an answer there is nothing to say to them.
+// handleRaft takes raft's messages of another voter. Those of another cluster, or of nobody known, are dropped: without an answer there is nothing to
+// say to them.
 func (n *Node) handleRaft(q *wire.Raft) {
 	_, known := n.cfg.Voters[q.From]
 	if q.Cluster != n.cfg.Cluster || !known || q.From == n.cfg.NodeID {

@@ -12,10 +12,11 @@ const repairPause = 5 * time.Second // between attempts, so that a broken disk d
 
 // repair brings a replica back whose log failed while it was served (S3, S4).
 //
-// What such a log still holds is unknown, so the broker must not be counted for it any more. It gives up its whole registration: the new one is fenced out of every leadership and ISR at
-// once, and, since it proves no clean shutdown, out of every ELR (R19, R18). Only when the image says so is the log opened again, repaired or, if it is damaged,
-// begun anew, and the replica follows like any other that comes back. A log that was begun anew is marked on disk until it has been in the ISR once:
-// with that mark it is never told that it leads, whoever elects it, the last known leader's election of KIP-966 included (S2, R23).
+// What such a log still holds is unknown, so the broker must not be counted for it any more. It gives up its whole registration: the new one is
+// fenced out of every leadership and ISR at once, and, since it proves no clean shutdown, out of every ELR (R19, R18). Only when the image says so is
+// the log opened again, repaired or, if it is damaged, begun anew, and the replica follows like any other that comes back. A log that was begun anew
+// is marked on disk until it has been in the ISR once: with that mark it is never told that it leads, whoever elects it, the last known leader's
+// election of KIP-966 included (S2, R23).
 func (n *Node) repair(ctx context.Context, r *replica) {
 	name := partitionFolder(r.topic, r.key.partition)
 	if err := r.closeLog(); err != nil {

@@ -14,9 +14,9 @@ import (
 
 // replica carries one partition.Replica: it steps it, carries out its effects and holds its log.
 //
-// The mutex covers steps only, never a disk or a socket. Storage effects go through a queue in order; whoever finds the queue idle works it off, so that the
-// usual append runs in the goroutine of the request that caused it, without a wake-up, and whatever has gathered meanwhile is one append and one flush.
-// Replies and wake-ups are delivered outside of the mutex by whoever made the step.
+// The mutex covers steps only, never a disk or a socket. Storage effects go through a queue in order; whoever finds the queue idle works it off, so
+// that the usual append runs in the goroutine of the request that caused it, without a wake-up, and whatever has gathered meanwhile is one append and
+// one flush. Replies and wake-ups are delivered outside of the mutex by whoever made the step.
 type replica struct {
 	key   partitionKey
 	topic string
@@ -61,8 +61,8 @@ type outcome struct {
 	drain   bool
 }
 
-// step feeds one input and sees to everything that follows from it. When it returns, the replies to the input itself have been delivered; storage effects may still
-// be under way in another goroutine.
+// step feeds one input and sees to everything that follows from it. When it returns, the replies to the input itself have been delivered; storage
+// effects may still be under way in another goroutine.
 func (r *replica) step(in partition.Input) {
 	var out outcome
 	r.mu.Lock()
@@ -175,8 +175,8 @@ func (r *replica) drain() {
 	}
 }
 
-// carryOut does storage effects in their order and tells what the core is to be told. A run of appends and flushes becomes one append and one flush: a later
-// flush covers the earlier ones.
+// carryOut does storage effects in their order and tells what the core is to be told. A run of appends and flushes becomes one append and one flush:
+// a later flush covers the earlier ones.
 func carryOut(log storage.Log, work []partition.Effect, inputs []partition.Input) []partition.Input {
 	for len(work) > 0 {
 		n, in, err := carryOutNext(log, work)
@@ -309,8 +309,8 @@ func (r *replica) read(from, to int64, max int) (storage.Records, error) {
 	return log.Read(from, to, max)
 }
 
-// close ends the replica: later steps do nothing, requests that wait stay unanswered (their connections are closed, or they time out). clean saves the
-// checkpoint and writes the log's marker.
+// close ends the replica: later steps do nothing, requests that wait stay unanswered (their connections are closed, or they time out). clean saves
+// the checkpoint and writes the log's marker.
 func (r *replica) close(clean bool) error {
 	r.mu.Lock()
 	for r.draining {

@@ -109,7 +109,8 @@ func TestRestart(t *testing.T) {
 	c.consume("t", 1, 50)
 }
 
-// TestDamagedLogIsRebuilt: bit rot below the recovery point is not cut away but replaced by a copy from the others, and the damaged log is kept (R23).
+// TestDamagedLogIsRebuilt: bit rot below the recovery point is not cut away but replaced by a copy from the others, and the damaged log is kept
+// (R23).
 func TestDamagedLogIsRebuilt(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -154,7 +155,8 @@ func damage(t *testing.T, folder string) {
 	}
 }
 
-// TestRebuildingCopyDoesNotLead: the only copy was lost. The empty one in its place must not become the truth, though the controller elects the last known leader.
+// TestRebuildingCopyDoesNotLead: the only copy was lost. The empty one in its place must not become the truth, though the controller elects the last
+// known leader.
 func TestRebuildingCopyDoesNotLead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1, "min.insync.replicas=1")

@@ -170,8 +170,8 @@ func (s *store) openLog(name string) (storage.Log, error) {
 	return log, nil
 }
 
-// create makes a partition's folder and opens an empty log in it. The topic id is durable before the log exists (R24); rebuilding marks the copy as incomplete from
-// its first moment on.
+// create makes a partition's folder and opens an empty log in it. The topic id is durable before the log exists (R24); rebuilding marks the copy as
+// incomplete from its first moment on.
 func (s *store) create(name string, topic [16]byte, rebuilding bool) (storage.Log, error) {
 	if err := os.MkdirAll(s.path(name), 0o755); err != nil {
 		return nil, err

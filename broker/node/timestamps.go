@@ -11,9 +11,9 @@ import (
 // errRecords: the records inside a batch do not parse. What is inside is the clients' business, so a broker can have such batches.
 var errRecords = errors.New("records of a batch do not parse")
 
-// firstSince finds the first record of a batch with a timestamp of at least ts, and gives its offset and timestamp. A compressed batch, or one whose records cannot be
-// read, counts as one record with the batch's offset and largest timestamp: a reader then begins a little early, never late. (Decompressing a
-// stranger's batch for an index look-up could cost a thousand times its size.)
+// firstSince finds the first record of a batch with a timestamp of at least ts, and gives its offset and timestamp. A compressed batch, or one whose
+// records cannot be read, counts as one record with the batch's offset and largest timestamp: a reader then begins a little early, never late.
+// (Decompressing a stranger's batch for an index look-up could cost a thousand times its size.)
 func firstSince(raw []byte, ts int64) (offset, timestamp int64, err error) {
 	b, _, err := record.Parse(raw)
 	if err != nil {

@@ -109,8 +109,9 @@ const (
 	openTime = time.Second           // for logs that are being opened
 )
 
-// findSoon is find for a Produce: a topic that its client knows already and this broker does not, or whose log is being opened, is waited for a moment. The error would be right
-// too, but clients take seconds to look again. The time counts from began, so that a request waits once and not for each of its partitions.
+// findSoon is find for a Produce: a topic that its client knows already and this broker does not, or whose log is being opened, is waited for a
+// moment. The error would be right too, but clients take seconds to look again. The time counts from began, so that a request waits once and not for
+// each of its partitions.
 func (n *Node) findSoon(ctx context.Context, v *view, ref topicRef, index int32, began time.Time) (*replica, leaderHint, *kerr.Error) {
 	r, hint, code := n.find(v, ref, index)
 	if code == nil || hint.leader >= 0 && hint.leader != n.cfg.NodeID {

@@ -10,8 +10,8 @@ import (
 // fetchAPI is Fetch.
 //
 // v4: isolation level, record batches (KIP-98). v5: log start. v7: sessions (KIP-227). v9: leader epoch (KIP-320). v11: rack, reads from followers
-// (KIP-392). v12: flexible, last fetched epoch and diverging epochs (KIP-595). v13: topic ids (KIP-516). v15: replica state instead of replica id (KIP-903).
-// v16: leader hints (KIP-951). v17: directory ids (KIP-853). v18: the follower's high watermark (KIP-1166).
+// (KIP-392). v12: flexible, last fetched epoch and diverging epochs (KIP-595). v13: topic ids (KIP-516). v15: replica state instead of replica id
+// (KIP-903). v16: leader hints (KIP-951). v17: directory ids (KIP-853). v18: the follower's high watermark (KIP-1166).
 //
 // Every answer has session id 0, which tells the client to send full fetches.
 func fetchAPI() API { return of[kmsg.FetchRequest]("Fetch", 4, 18) }

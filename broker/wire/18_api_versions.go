@@ -10,12 +10,12 @@ const ApiVersionsKey int16 = 18
 
 // apiVersionsAPI is ApiVersions.
 //
-// v0: KIP-35. v1: throttle time. v3: flexible, client software, features (KIP-511); the response header stays v0 for ever. v4: features may begin at version 0. v5 lets a client
-// name the node that it expects; not served: clients fall back by the answer to a version that is too new.
+// v0: KIP-35. v1: throttle time. v3: flexible, client software, features (KIP-511); the response header stays v0 for ever. v4: features may begin at
+// version 0. v5 lets a client name the node that it expects; not served: clients fall back by the answer to a version that is too new.
 func apiVersionsAPI() API { return of[kmsg.ApiVersionsRequest]("ApiVersions", 0, 4) }
 
-// ApiVersions answers an ApiVersions request from the table. A version that is too new gets layout v0 with UNSUPPORTED_VERSION and the list of keys all the
-// same (KIP-511): that is how a client learns what to ask with.
+// ApiVersions answers an ApiVersions request from the table. A version that is too new gets layout v0 with UNSUPPORTED_VERSION and the list of keys
+// all the same (KIP-511): that is how a client learns what to ask with.
 func (t *Table) ApiVersions(q Request) *kmsg.ApiVersionsResponse {
 	resp := kmsg.NewPtrApiVersionsResponse()
 	resp.Version = q.Version

@@ -9,7 +9,8 @@ import (
 // silenceMillis is how long the kernel waits for an acknowledgement from the other side before the connection is dead.
 const silenceMillis = 3000
 
-// giveUpSilence bounds how long a connection lives on in a cut network. Without it the kernel repeats ever more slowly, so that minutes after the cut has healed nothing has got through.
+// giveUpSilence bounds how long a connection lives on in a cut network. Without it the kernel repeats ever more slowly, so that minutes after the cut
+// has healed nothing has got through.
 func giveUpSilence(_, _ string, raw syscall.RawConn) error {
 	var failed error
 	err := raw.Control(func(fd uintptr) {

@@ -20,8 +20,8 @@ const (
 type FrameReader struct {
 	in    *bufio.Reader
 	limit int
-	// trust is the memory that a frame gets at once: 1 MiB, or as much as the largest whole frame so far. A larger frame grows as its bytes arrive, so that
-	// garbage cannot make the reader allocate what it never sends.
+	// trust is the memory that a frame gets at once: 1 MiB, or as much as the largest whole frame so far. A larger frame grows as its bytes arrive,
+	// so that garbage cannot make the reader allocate what it never sends.
 	trust int
 }
 

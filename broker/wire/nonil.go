@@ -2,8 +2,9 @@ package wire
 
 import "reflect"
 
-// fillNil replaces nil arrays in a response by empty ones. kmsg encodes nil as null where the protocol knows null, but Kafka itself answers with empty arrays, and
-// the Java client takes a null there for granted not to come (CreateTopics' configs, DescribeTopicPartitions' eligible replicas). Byte fields stay as they are.
+// fillNil replaces nil arrays in a response by empty ones. kmsg encodes nil as null where the protocol knows null, but Kafka itself answers with
+// empty arrays, and the Java client takes a null there for granted not to come (CreateTopics' configs, DescribeTopicPartitions' eligible replicas).
+// Byte fields stay as they are.
 func fillNil(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

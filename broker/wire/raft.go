@@ -8,7 +8,8 @@ import (
 // RaftKey is the api key of Raft, outside of the range that Kafka uses.
 const RaftKey int16 = 10001
 
-// raftAPI carries the control plane's raft messages between voters, one way: there is no response, and loss is allowed. Our own; Kafka's KRaft pulls with Fetch instead.
+// raftAPI carries the control plane's raft messages between voters, one way: there is no response, and loss is allowed. Our own; Kafka's KRaft pulls
+// with Fetch instead.
 //
 // v0: sender, cluster id, messages.
 func raftAPI() API { return internal(of[Raft]("Raft", 0, 0)) }

@@ -14,7 +14,8 @@ type Request struct {
 	Correlation int32
 	ClientID    string // "" if null
 	Body        kmsg.Request
-	// TooNew is set for an ApiVersions request above the served range only: its body was not parsed, and the answer is version 0 with UNSUPPORTED_VERSION (KIP-511).
+	// TooNew is set for an ApiVersions request above the served range only: its body was not parsed, and the answer is version 0 with
+	// UNSUPPORTED_VERSION (KIP-511).
 	TooNew bool
 }
 

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sendfile sends n bytes of f at the given offset. The offset is explicit, unlike with (*net.TCPConn).ReadFrom, because several connections send from one descriptor.
-// done is false, with nothing sent, if the file cannot be sent this way.
+// sendfile sends n bytes of f at the given offset. The offset is explicit, unlike with (*net.TCPConn).ReadFrom, because several connections send from
+// one descriptor. done is false, with nothing sent, if the file cannot be sent this way.
 func sendfile(conn *net.TCPConn, f *os.File, at int64, n int) (done bool, err error) {
 	out, err := conn.SyscallConn()
 	if err != nil {

@@ -19,15 +19,16 @@ const pipelineDepth = 16
 
 // Handler carries out requests.
 type Handler interface {
-	// Handle makes the request take effect. It is called in the order in which the requests of a connection came, by one goroutine per connection (R7); what must
-	// be waited for belongs into the Pending, unless later requests of the connection should wait too. ctx ends with the connection.
+	// Handle makes the request take effect. It is called in the order in which the requests of a connection came, by one goroutine per connection
+	// (R7); what must be waited for belongs into the Pending, unless later requests of the connection should wait too. ctx ends with the connection.
 	Handle(ctx context.Context, q Request) Pending
 }
 
 // Pending is the answer to a request, known now or later.
 type Pending interface {
-	// Wait blocks until the answer is known or ctx ends; then it gives up and frees what it holds. It is called exactly once, by another goroutine than Handle, when all
-	// answers before it have been sent. The answer is a kmsg.Response, a *FetchResponse, or nil if there is none to send. An error closes the connection.
+	// Wait blocks until the answer is known or ctx ends; then it gives up and frees what it holds. It is called exactly once, by another goroutine
+	// than Handle, when all answers before it have been sent. The answer is a kmsg.Response, a *FetchResponse, or nil if there is none to send. An
+	// error closes the connection.
 	Wait(ctx context.Context) (any, error)
 }
 
@@ -89,8 +90,8 @@ func (s *Server) Counters() Counters {
 	}
 }
 
-// Serve accepts connections until ctx ends, then closes them all and returns when every goroutine is gone. The listener is closed on return. The error is nil unless
-// accepting failed for good.
+// Serve accepts connections until ctx ends, then closes them all and returns when every goroutine is gone. The listener is closed on return. The
+// error is nil unless accepting failed for good.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -162,7 +163,8 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	close(queue)
 	s.note(log, err)
 	if err == io.EOF || ctx.Err() != nil || !s.refused(err) {
-		// The peer is gone or the server stops: nobody reads the answers any more. After a request that was refused the answers before it are still sent.
+		// The peer is gone or the server stops: nobody reads the answers any more. After a request that was refused the answers before it are still
+		// sent.
 		cancel()
 	}
 	<-writer
