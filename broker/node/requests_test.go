@@ -239,6 +239,7 @@ func TestSingleNode(t *testing.T) {
 		}
 		c.create("t", 1, 1)
 		await(t, "the second partition's folder goes", func() bool { return !c.exists(0, "t-1") })
+		// R24: neither the name nor a folder of that name brings the old records back.
 		await(t, "the topic is there again, under another id", func() bool {
 			again := c.nodes[0].view.Load().Topics["t"]
 			return again != nil && again.ID != id

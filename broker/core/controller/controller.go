@@ -3,7 +3,7 @@
 // no fetching of metadata. The package knows nothing of sockets, files, clocks and goroutines: the shell feeds Step and carries out its effects.
 //
 // Start reading at api.go, then Step here. A request goes leader.go (admission) → entry.go (into the raft log) → apply.go and the files beside it, one per
-// noun (back out of it, on every broker alike) → Reply. elections.go has the rules that keep acknowledged records: R16-R20, KIP-966.
+// noun (back out of it, on every broker alike) → Reply. elections.go has the rules that keep acknowledged records.
 package controller
 
 import (

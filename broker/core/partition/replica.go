@@ -1,5 +1,5 @@
 // Package partition is one copy of one partition as a pure state machine: what to append, up to where a reader may read, who is in
-// sync, when a record counts as committed, where to cut a log that went astray. It keeps the rules R1-R29 that concern one partition.
+// sync, when a record counts as committed, where to cut a log that went astray. Each rule of replication is cited where it is kept.
 //
 // It knows neither files, sockets, clocks nor the other partitions: a Step takes the time and one Input and gives Effects, which the shell or
 // a simulator carries out and reports back. It has no goroutine and no lock. Start reading at Replica.Step, then leader.go and follower.go;
