@@ -160,8 +160,8 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 		s.answer(ctx, conn, queue, &waiting, log)
 	}()
 	err := s.read(ctx, conn, queue, &waiting)
+	s.note(log, err) // before anybody can see the connection end
 	close(queue)
-	s.note(log, err)
 	if err == io.EOF || ctx.Err() != nil || !s.refused(err) {
 		// The peer is gone or the server stops: nobody reads the answers any more. After a request that was refused the answers before it are still
 		// sent.
