@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/wal"
 )
@@ -81,7 +82,7 @@ func openStore(cfg Config, cacheBytes int, log *slog.Logger) (*store, error) {
 	if err := os.Remove(s.path(cleanFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the marker of the last clean stop: %w", err)
 	}
-	return s, syncDir(s.dir)
+	return s, durable.SyncDir(s.dir)
 }
 
 func (s *store) path(name string) string { return filepath.Join(s.dir, name) }
@@ -177,14 +178,14 @@ func (s *store) create(name string, topic [16]byte, rebuilding bool) (storage.Lo
 		return nil, err
 	}
 	if rebuilding {
-		if err := writeFile(filepath.Join(s.path(name), rebuildingFile), []byte("until the replica is in sync again, it must not lead\n")); err != nil {
+		if err := durable.Replace(filepath.Join(s.path(name), rebuildingFile), []byte("until the replica is in sync again, it must not lead\n")); err != nil {
 			return nil, err
 		}
 	}
-	if err := writeFile(filepath.Join(s.path(name), topicIDFile), []byte(hex.EncodeToString(topic[:])+"\n")); err != nil {
+	if err := durable.Replace(filepath.Join(s.path(name), topicIDFile), []byte(hex.EncodeToString(topic[:])+"\n")); err != nil {
 		return nil, err
 	}
-	if err := syncDir(s.dir); err != nil {
+	if err := durable.SyncDir(s.dir); err != nil {
 		return nil, err
 	}
 	return s.openLog(name)
@@ -201,7 +202,7 @@ func (s *store) rebuilt(name string) error {
 	if err := os.Remove(filepath.Join(s.path(name), rebuildingFile)); err != nil {
 		return err
 	}
-	return syncDir(s.path(name))
+	return durable.SyncDir(s.path(name))
 }
 
 // discard moves a partition's folder out of the way: into deletedFolder, where it is removed, or into damagedFolder, where it stays.
@@ -222,7 +223,7 @@ func (s *store) discard(name, where string) error {
 		if err := os.Rename(s.path(name), to); err != nil {
 			return err
 		}
-		if err := errors.Join(syncDir(s.path(where)), syncDir(s.dir)); err != nil {
+		if err := errors.Join(durable.SyncDir(s.path(where)), durable.SyncDir(s.dir)); err != nil {
 			return err
 		}
 		if where == deletedFolder {
@@ -249,34 +250,5 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(text, '\n'))
-}
-
-// writeFile replaces a file durably: all of the new content or all of the old (S5).
-func writeFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails once it has its new name
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir flushes a folder's entries (S5).
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Replace(path, append(text, '\n'))
 }

@@ -23,7 +23,7 @@ import (
 
 	"ackproof/broker/core/controller"
 	"ackproof/broker/storage"
-	"ackproof/broker/storage/internal/durable"
+	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage/internal/rawwal"
 )
 

@@ -25,7 +25,7 @@ import (
 	"github.com/tidwall/wal"
 
 	"ackproof/broker/storage"
-	"ackproof/broker/storage/internal/durable"
+	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage/internal/rawwal"
 )
 

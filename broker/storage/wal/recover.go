@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"ackproof/broker/storage"
-	"ackproof/broker/storage/internal/durable"
+	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage/internal/rawwal"
 )
 

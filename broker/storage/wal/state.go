@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"ackproof/broker/storage"
-	"ackproof/broker/storage/internal/durable"
+	"ackproof/broker/internal/durable"
 )
 
 const (

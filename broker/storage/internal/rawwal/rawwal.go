@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ackproof/broker/storage/internal/durable"
+	"ackproof/broker/internal/durable"
 )
 
 const (
