@@ -38,8 +38,9 @@ var Folders = []Folder{
 	{"broker/node", []string{"broker"}},
 	{"broker/wire", []string{"broker/storage", "broker/record"}},
 	{"broker/core", []string{"broker/storage", "broker/record", "broker/fault"}},
-	{"broker/storage", []string{"broker/record"}},
-	{"broker/storage/raftlog", []string{"broker/core/controller", "broker/storage", "broker/record"}},
+	{"broker/storage", []string{"broker/internal", "broker/record"}},
+	{"broker/storage/raftlog", []string{"broker/core/controller", "broker/storage", "broker/internal", "broker/record"}},
+	{"broker/internal", nil},
 	{"broker/record", nil},
 	{"broker/fault", nil},
 }
