@@ -23,6 +23,10 @@ import (
 const (
 	localReadyTime = 30 * time.Second // until a local cluster must be ready
 	localStopTime  = 10 * time.Second // after the signal, before a child is killed
+	// A broker that ends by itself, or is killed, comes back after restartPause, unless it ended restartsAtMost times within restartWindow.
+	restartPause   = time.Second
+	restartWindow  = time.Minute
+	restartsAtMost = 5
 )
 
 // localDefaults are the properties in which a local cluster differs from Kafka's defaults: it is up, and over a failure, in a moment.
@@ -41,10 +45,11 @@ func localDefaults(n int) []string {
 	}
 }
 
-// RunLocal runs a cluster of n brokers on loopback, each a process of its own (`self broker --config FILE`), until ctx ends or one of them fails.
+// RunLocal runs a cluster of n brokers on loopback, each a process of its own (`self broker --config FILE`), until ctx ends. A broker that is killed or fails
+// is started again with the same address and data, which notes tells; RunLocal fails if a broker fails before the cluster is ready, or again and again.
 // When all brokers are let in it prints the bootstrap list as one line on stdout. Data lives in dir, or in a temporary folder that is removed at the
 // end if dir is empty. sets are properties for every broker, as in LoadConfig. The brokers die with this process, however it ends.
-func RunLocal(ctx context.Context, n int, dir string, sets []string, self string, stdout io.Writer) (err error) {
+func RunLocal(ctx context.Context, n int, dir string, sets []string, self string, stdout, notes io.Writer) (err error) {
 	if n < 1 || n > 99 {
 		return fmt.Errorf("a local cluster of %d brokers, expected 1 to 99", n)
 	}
@@ -54,14 +59,14 @@ func RunLocal(ctx context.Context, n int, dir string, sets []string, self string
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	c := &localCluster{dir: dir, self: self, exited: make(chan error, n)}
+	c := &localCluster{dir: dir, self: self, properties: append(localDefaults(n), sets...), children: map[int]*localBroker{}, exited: make(chan localExit, n)}
 	// On every way out the brokers stop before the folder goes.
 	defer func() { err = errors.Join(err, c.stop()) }()
 	if err := c.listen(n); err != nil {
 		return err
 	}
 	for id := 1; id <= n; id++ {
-		if err := c.start(id, append(localDefaults(n), sets...)); err != nil {
+		if err := c.start(id); err != nil {
 			return fmt.Errorf("start broker %d: %w", id, err)
 		}
 	}
@@ -77,30 +82,63 @@ func RunLocal(ctx context.Context, n int, dir string, sets []string, self string
 		if err != nil {
 			return fmt.Errorf("the local cluster is not ready after %s: %w", localReadyTime, err)
 		}
-	case err := <-c.exited:
+	case e := <-c.exited:
 		cancel()
 		<-done
-		return err
+		return e
 	}
 	if _, err := fmt.Fprintln(stdout, strings.Join(c.addresses, ",")); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-c.exited:
-		return err
+	return c.attend(ctx, notes)
+}
+
+// attend starts brokers again that end.
+func (c *localCluster) attend(ctx context.Context, notes io.Writer) error {
+	ended := map[int][]time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e := <-c.exited:
+			recent := append(ended[e.id], time.Now())
+			for time.Since(recent[0]) > restartWindow {
+				recent = recent[1:]
+			}
+			if ended[e.id] = recent; len(recent) > restartsAtMost {
+				return e
+			}
+			fmt.Fprintf(notes, "broker %d ended (%s); it is started again\n", e.id, errOrStatus(e.status))
+			if !sleep(ctx, restartPause) {
+				return nil
+			}
+			if err := c.start(e.id); err != nil {
+				return fmt.Errorf("start broker %d again: %w", e.id, err)
+			}
+		}
 	}
+}
+
+// localExit is the end of a broker that nobody asked to stop.
+type localExit struct {
+	id     int
+	status error
+	log    string // the end of its log
+}
+
+func (e localExit) Error() string {
+	return fmt.Sprintf("broker %d ended by itself (%v); its log: %s", e.id, errOrStatus(e.status), e.log)
 }
 
 // localCluster is the brokers of RunLocal.
 type localCluster struct {
-	dir       string
-	self      string
-	addresses []string
-	sockets   []*os.File // listening; handed down, so that no port is lost between choosing and using it
-	children  []*localBroker
-	exited    chan error
+	dir        string
+	self       string
+	properties []string // of every broker
+	addresses  []string
+	sockets    []*os.File // listening; handed down, so that no port is lost between choosing and using it
+	children   map[int]*localBroker
+	exited     chan localExit
 }
 
 type localBroker struct {
@@ -128,7 +166,7 @@ func (c *localCluster) listen(n int) error {
 }
 
 // start writes the broker's configuration and runs it.
-func (c *localCluster) start(id int, properties []string) error {
+func (c *localCluster) start(id int) error {
 	var voters []string
 	for i, at := range c.addresses {
 		voters = append(voters, fmt.Sprintf("%d@%s", i+1, at))
@@ -144,7 +182,7 @@ func (c *localCluster) start(id int, properties []string) error {
 		"log.dirs=" + escapeProperty(filepath.Join(folder, "data")),
 		"ackproof.listener.fd=3",
 		"ackproof.exit.with.parent=true",
-	}, properties...), "\n") + "\n"
+	}, c.properties...), "\n") + "\n"
 	config := filepath.Join(folder, "broker.properties")
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
@@ -172,12 +210,12 @@ func (c *localCluster) start(id int, properties []string) error {
 		}
 		err = b.cmd.Wait()
 		close(b.gone)
-		c.exited <- fmt.Errorf("broker %d ended by itself (%v); its log: %s", id, errOrStatus(err), c.tail(logFile.Name()))
+		c.exited <- localExit{id, err, c.tail(logFile.Name())}
 	}()
 	if err := <-started; err != nil {
 		return err
 	}
-	c.children = append(c.children, b)
+	c.children[id] = b
 	return nil
 }
 

@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,9 +23,11 @@ func TestRunLocal(t *testing.T) {
 	defer stop()
 	out, in := io.Pipe()
 	done := make(chan error, 1)
+	said, notes := io.Pipe()
 	go func() {
-		done <- RunLocal(ctx, 3, "", []string{"num.partitions=2"}, os.Args[0], in)
+		done <- RunLocal(ctx, 3, "", []string{"num.partitions=2"}, os.Args[0], in, notes)
 		in.Close()
+		notes.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -41,6 +46,21 @@ func TestRunLocal(t *testing.T) {
 		t.Error(err)
 	}
 	cl.Close()
+
+	// A broker that is killed comes back.
+	if runtime.GOOS == "linux" { // where a process can list its children
+		killAChild(t)
+		line, err = bufio.NewReader(said).ReadString('\n')
+		if err != nil || !strings.Contains(line, "started again") {
+			t.Errorf("after a kill: %q, %v", line, err)
+		}
+		for _, at := range brokers {
+			await(t, at+" knows all brokers again", func() bool {
+				n, err := liveBrokers(ctx, at)
+				return err == nil && n == 3
+			})
+		}
+	}
 	stop()
 	select {
 	case err := <-done:
@@ -62,8 +82,31 @@ func TestRunLocal(t *testing.T) {
 
 // TestRunLocalSaysWhy: when a broker does not start, the error has its last words.
 func TestRunLocalSaysWhy(t *testing.T) {
-	err := RunLocal(t.Context(), 1, t.TempDir(), []string{"no.such.key=1"}, os.Args[0], io.Discard)
+	err := RunLocal(t.Context(), 1, t.TempDir(), []string{"no.such.key=1"}, os.Args[0], io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "no.such.key") {
 		t.Errorf("%v; should name the key", err)
 	}
+}
+
+// killAChild kills one of the processes that this one has started.
+func killAChild(t *testing.T) {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("no child process found")
 }

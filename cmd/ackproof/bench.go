@@ -150,7 +150,7 @@ func startLocal(ctx context.Context, nodes int) (*localCluster, error) {
 	reader, writer := io.Pipe()
 	begin := time.Now()
 	go func() {
-		err := node.RunLocal(ctx, nodes, "", nil, self, writer)
+		err := node.RunLocal(ctx, nodes, "", nil, self, writer, os.Stderr)
 		writer.CloseWithError(io.EOF)
 		c.ended <- err
 	}()

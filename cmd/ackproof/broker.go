@@ -71,7 +71,7 @@ func runLocal(cmd *cobra.Command, nodes int, dir string, sets []string) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return infrastructure(node.RunLocal(ctx, nodes, dir, sets, self, os.Stdout))
+	return infrastructure(node.RunLocal(ctx, nodes, dir, sets, self, os.Stdout, os.Stderr))
 }
 
 // infrastructure is the error of something that the machine could not do; nil stays nil.

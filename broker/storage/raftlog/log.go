@@ -22,8 +22,8 @@ import (
 	"github.com/tidwall/wal"
 
 	"ackproof/broker/core/controller"
-	"ackproof/broker/storage"
 	"ackproof/broker/internal/durable"
+	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"ackproof/broker/storage"
 	"ackproof/broker/internal/durable"
+	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
 )
 

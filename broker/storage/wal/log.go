@@ -24,8 +24,8 @@ import (
 
 	"github.com/tidwall/wal"
 
-	"ackproof/broker/storage"
 	"ackproof/broker/internal/durable"
+	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
 )
 

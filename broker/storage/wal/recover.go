@@ -6,8 +6,8 @@ import (
 	"os"
 	"slices"
 
-	"ackproof/broker/storage"
 	"ackproof/broker/internal/durable"
+	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
 )
 

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"ackproof/broker/storage"
 	"ackproof/broker/internal/durable"
+	"ackproof/broker/storage"
 )
 
 const (
