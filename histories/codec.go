@@ -14,13 +14,18 @@ import (
 //
 // little-endian. The check of the block's own head tells a damaged length from a file that was cut off. The first block, and only the
 // first, is the header. Inside a block numbers are varints, and sequence and time are deltas that start at zero in each block. Notes are
-// numbers in a dictionary, which the header begins and any later event may continue.
+// numbers in a dictionary, which the header begins and any later event may continue; so are the keys and texts of steps.
+//
+// Version 2 added Object events and their steps. Version 1, which is still read, had no kinds above Phase, no steps, and coded a word of
+// the dictionary as its number, with the number that comes next for a new one.
 const (
 	fileMagic     = "ackproof history 1\n"
 	blockHead     = 16
 	flushBytes    = 64 << 10
 	maxBlock      = 64 << 20 // payload, bytes; larger is taken for damage
-	formatVersion = 1
+	formatVersion = 2
+	maxNames      = 1 << 16 // words that events may add to the dictionary; so it stays small however long the run
+	maxName       = 256     // bytes of a word that goes into the dictionary
 )
 
 const (
@@ -38,6 +43,20 @@ const (
 	hasLeaderEpoch
 	hasCode
 	hasRuns
+)
+
+// kindFollows in the bits of the kind says that a byte with the kind (7 bits) and stepsFollow comes before the other fields.
+const (
+	kindFollows = 7
+	stepsFollow = 1 << 7
+)
+
+// Fields of a step, in its second byte above the form of the value (3 bits).
+const (
+	hasKey = 1 << (3 + iota)
+	hasOld
+	hasStepOffset
+	hasStepNumber
 )
 
 // Flags of the first byte, above kind (3 bits) and type (2 bits).
@@ -82,10 +101,33 @@ type delta struct {
 type encoder struct {
 	delta
 	names map[string]uint64
+	added int // words that the dictionary got after the header
+}
+
+// word appends a string through the dictionary: 0 and the text of one that stays outside, 1 and the text of one that joins, or 2 + its number.
+func (e *encoder) word(b []byte, s string) []byte {
+	if n, known := e.names[s]; known {
+		return binary.AppendUvarint(b, n+2)
+	}
+	joins := byte(0)
+	if e.added < maxNames && len(s) <= maxName {
+		joins = 1
+		e.names[s] = uint64(len(e.names))
+		e.added++
+	}
+	b = append(b, joins)
+	b = binary.AppendUvarint(b, uint64(len(s)))
+	return append(b, s...)
 }
 
 func (e *encoder) appendEvent(b []byte, ev *Event) []byte {
-	head := byte(ev.Kind)&7 | byte(ev.Type)&3<<3
+	head := byte(ev.Type) & 3 << 3
+	plain := ev.Kind < kindFollows && len(ev.Steps) == 0
+	if plain {
+		head |= byte(ev.Kind)
+	} else {
+		head |= kindFollows
+	}
 	if ev.Note != "" {
 		head |= flagNote
 	}
@@ -102,6 +144,13 @@ func (e *encoder) appendEvent(b []byte, ev *Event) []byte {
 		}
 	}
 	b = append(b, head, has)
+	if !plain {
+		kind := byte(ev.Kind) &^ stepsFollow
+		if len(ev.Steps) > 0 {
+			kind |= stepsFollow
+		}
+		b = append(b, kind)
+	}
 	b = binary.AppendVarint(b, int64(ev.Seq-e.seq))
 	b = binary.AppendVarint(b, int64(ev.Time-e.time))
 	e.seq, e.time = ev.Seq, ev.Time
@@ -126,16 +175,55 @@ func (e *encoder) appendEvent(b []byte, ev *Event) []byte {
 			offset = r.Offset + int64(r.Count)
 		}
 	}
+	if len(ev.Steps) > 0 {
+		b = e.appendSteps(b, ev.Steps)
+	}
 	if head&flagNote != 0 {
-		n, known := e.names[ev.Note]
-		if !known {
-			n = uint64(len(e.names))
-			e.names[ev.Note] = n
+		b = e.word(b, ev.Note)
+	}
+	return b
+}
+
+func (e *encoder) appendSteps(b []byte, steps []Step) []byte {
+	b = binary.AppendUvarint(b, uint64(len(steps)))
+	for i := range steps {
+		s := &steps[i]
+		has := byte(s.Value.Form) & 7
+		for bit, set := range [...]bool{s.Key != "", !s.Old.isZero(), s.Offset != 0, s.Number != 0} {
+			if set {
+				has |= hasKey << bit
+			}
 		}
-		b = binary.AppendUvarint(b, n)
-		if !known {
-			b = binary.AppendUvarint(b, uint64(len(ev.Note)))
-			b = append(b, ev.Note...)
+		b = append(b, byte(s.Do), has)
+		if has&hasKey != 0 {
+			b = e.word(b, s.Key)
+		}
+		b = e.appendDatum(b, &s.Value)
+		if has&hasOld != 0 {
+			b = append(b, byte(s.Old.Form)&7)
+			b = e.appendDatum(b, &s.Old)
+		}
+		if has&hasStepOffset != 0 {
+			b = binary.AppendVarint(b, s.Offset)
+		}
+		if has&hasStepNumber != 0 {
+			b = binary.AppendVarint(b, s.Number)
+		}
+	}
+	return b
+}
+
+// appendDatum writes what the form has; the form itself stands before it.
+func (e *encoder) appendDatum(b []byte, d *Datum) []byte {
+	switch d.Form {
+	case Int:
+		b = binary.AppendVarint(b, d.Int)
+	case Text:
+		b = e.word(b, d.Text)
+	case List:
+		b = binary.AppendUvarint(b, uint64(len(d.List)))
+		for _, n := range d.List {
+			b = binary.AppendVarint(b, n)
 		}
 	}
 	return b
@@ -190,12 +278,12 @@ func (c *cursor) str() string {
 
 var errHeader = errors.New("the header ends too early or has a number out of range")
 
-func readHeader(payload []byte) (Header, error) {
+func readHeader(payload []byte) (h Header, version uint64, err error) {
 	c := cursor{b: payload}
-	if v := c.uvarint(); v != formatVersion && !c.bad {
-		return Header{}, errors.New("format version " + itoa(v) + ", expected 1")
+	if version = c.uvarint(); !c.bad && (version < 1 || version > formatVersion) {
+		return Header{}, 0, errors.New("format version " + itoa(version) + ", expected 1 or 2")
 	}
-	h := Header{Run: c.uvarint(), Seed: c.varint()}
+	h = Header{Run: c.uvarint(), Seed: c.varint()}
 	if start := c.varint(); start != math.MinInt64 {
 		h.Start = time.Unix(0, start).UTC()
 	}
@@ -203,27 +291,66 @@ func readHeader(payload []byte) (Header, error) {
 		h.Names = append(h.Names, c.str())
 	}
 	if c.bad || c.at != len(payload) {
-		return Header{}, errHeader
+		return Header{}, 0, errHeader
 	}
-	return h, nil
+	return h, version, nil
 }
 
 // decoder turns payloads back into events.
 type decoder struct {
 	cursor
 	delta
-	names []string
+	names   []string
+	version uint64
 }
 
-// event reads one event into ev, using the memory of ev.Runs again. It answers false if the payload is not what an encoder writes.
+// word reads a string of the dictionary.
+func (d *decoder) word() string {
+	n := d.uvarint()
+	if d.version == 1 { // without the two special numbers; the number that comes next is a new word
+		switch known := uint64(len(d.names)); {
+		case n < known:
+			n += 2
+		case n == known:
+			n = 1
+		default:
+			n = math.MaxUint64
+		}
+	}
+	switch {
+	case n >= 2 && n-2 < uint64(len(d.names)):
+		return d.names[n-2]
+	case n >= 2:
+		d.bad = true
+		return ""
+	}
+	s := d.str()
+	if n == 1 && !d.bad {
+		d.names = append(d.names, s)
+	}
+	return s
+}
+
+// event reads one event into ev, using the memory of ev.Runs and of ev.Steps again. It answers false if the payload is not what an encoder writes.
 func (d *decoder) event(ev *Event) bool {
 	if len(d.b)-d.at < 2 {
 		return false
 	}
 	head, has := d.b[d.at], d.b[d.at+1]
 	d.at += 2
-	runs := ev.Runs[:0]
+	runs, steps := ev.Runs[:0], ev.Steps[:0]
 	*ev = Event{Kind: Kind(head & 7), Type: Type(head >> 3 & 3), Pipelined: head&flagPipelined != 0}
+	hasSteps := false
+	switch {
+	case d.version == 1 && ev.Kind >= Object: // the marks, before Object came in between
+		ev.Kind++
+	case d.version > 1 && ev.Kind == kindFollows:
+		if d.at == len(d.b) {
+			return false
+		}
+		ev.Kind, hasSteps = Kind(d.b[d.at]&^stepsFollow), d.b[d.at]&stepsFollow != 0
+		d.at++
+	}
 	d.seq += uint64(d.varint())
 	d.time += time.Duration(d.varint())
 	ev.Seq, ev.Time, ev.Op = d.seq, d.time, d.seq
@@ -273,16 +400,76 @@ func (d *decoder) event(ev *Event) bool {
 		}
 	}
 	ev.Runs = runs
-	if head&flagNote != 0 {
-		switch n := d.uvarint(); {
-		case n < uint64(len(d.names)):
-			ev.Note = d.names[n]
-		case n == uint64(len(d.names)) && !d.bad:
-			ev.Note = d.str()
-			d.names = append(d.names, ev.Note)
-		default:
+	if hasSteps {
+		if steps = d.steps(steps); steps == nil {
 			return false
 		}
+	}
+	ev.Steps = steps
+	if head&flagNote != 0 {
+		ev.Note = d.word()
+	}
+	return !d.bad
+}
+
+// steps reads the steps of an event into the memory of old ones; nil if they are not what an encoder writes.
+func (d *decoder) steps(steps []Step) []Step {
+	n := d.uvarint()
+	if n == 0 || n > uint64(len(d.b)-d.at)/2 { // a step takes at least two bytes
+		return nil
+	}
+	for ; n > 0; n-- {
+		if len(d.b)-d.at < 2 {
+			return nil
+		}
+		s := Step{Do: Do(d.b[d.at])}
+		has := d.b[d.at+1]
+		d.at += 2
+		if has&hasKey != 0 {
+			s.Key = d.word()
+		}
+		if !d.datum(&s.Value, Form(has&7)) {
+			return nil
+		}
+		if has&hasOld != 0 {
+			if d.at == len(d.b) {
+				return nil
+			}
+			d.at++
+			if !d.datum(&s.Old, Form(d.b[d.at-1])) {
+				return nil
+			}
+		}
+		if has&hasStepOffset != 0 {
+			s.Offset = d.varint()
+		}
+		if has&hasStepNumber != 0 {
+			s.Number = d.varint()
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+func (d *decoder) datum(v *Datum, form Form) bool {
+	v.Form = form
+	switch form {
+	case Nil:
+	case Int:
+		v.Int = d.varint()
+	case Text:
+		v.Text = d.word()
+	case List:
+		n := d.uvarint()
+		if n > uint64(len(d.b)-d.at) {
+			return false
+		}
+		v.List = make([]int64, n)
+		for i := range v.List {
+			v.List[i] = d.varint()
+		}
+	default:
+		return false
 	}
 	return !d.bad
 }

@@ -39,6 +39,9 @@ const (
 	CopyRead
 	// CopyEnd is the end of one copy as the drain found it: Offset is the copy's log end, HighWatermark its visible end.
 	CopyEnd
+	// Object is an operation on objects other than a partitioned log, or a transaction over several: its Steps say what. Of the other fields only
+	// Process, Node, Code, Pipelined and Note have a meaning.
+	Object
 	// Fault is a step of the nemesis; Note says which fault and what was seen. Offset is the fault's index in the schedule.
 	Fault
 	// Phase marks the run's phases; Note is the name: "load", "heal", "drain", "end".
@@ -84,6 +87,7 @@ type Event struct {
 	// Pipelined, in an Invoke: the process may have other operations open at the same time. Without it one process has at most one.
 	Pipelined bool
 	Runs      []Run
+	Steps     []Step // of an Object
 	Note      string
 }
 
@@ -96,7 +100,7 @@ func (k Kind) IsOperation() bool { return k < Fault }
 // IsRead tells whether the operation returns records.
 func (k Kind) IsRead() bool { return k == Fetch || k == CopyRead }
 
-var kindNames = [...]string{"append", "fetch", "end-offset", "start-offset", "copy-read", "copy-end", "fault", "phase"}
+var kindNames = [...]string{"append", "fetch", "end-offset", "start-offset", "copy-read", "copy-end", "object", "fault", "phase"}
 
 // String gives the name that certificates and exports use.
 func (k Kind) String() string {

@@ -13,6 +13,7 @@ import (
 //   - a process has one operation open at most, unless all that it has open are Pipelined;
 //   - an Append names what it writes, in runs of at least one record, and no value is written twice;
 //   - a read asks from an offset, and runs of a reply have at least one record each and offsets that are not negative;
+//   - an Object that is invoked or went through has at least one step, and only known ones; nothing else has steps;
 //   - offsets and sequence numbers are below 2⁶¹.
 //
 // Memory grows with the operations that are open and with the gaps in the producers' sequences, not with the length of the history.
@@ -74,6 +75,9 @@ func (j *Joiner) Join(ev *Event) (index int, err error) {
 	case ev.Kind.IsRead() && ev.Offset < 0:
 		return bad("reads from offset %d, expected 0 or more", ev.Offset)
 	}
+	if what := stepsFault(ev); what != "" {
+		return bad("%s", what)
+	}
 	if ev.Type != Invoke {
 		return j.complete(ev, bad)
 	}
@@ -132,6 +136,29 @@ func (j *Joiner) complete(ev *Event, bad func(string, ...any) (int, error)) (int
 		j.process[ev.Process] = state
 	}
 	return op.index, nil
+}
+
+// stepsFault says what is wrong with the steps of an operation, "" for nothing.
+func stepsFault(ev *Event) string {
+	switch {
+	case ev.Kind != Object && len(ev.Steps) > 0:
+		return fmt.Sprintf("%v with %d steps, expected none", ev.Kind, len(ev.Steps))
+	case ev.Kind != Object:
+		return ""
+	case len(ev.Runs) > 0:
+		return fmt.Sprintf("an object with %d runs, expected none", len(ev.Runs))
+	case len(ev.Steps) == 0 && (ev.Type == Invoke || ev.Type == OK):
+		return "an operation on objects without steps, expected at least one step"
+	}
+	for i := range ev.Steps {
+		switch s := &ev.Steps[i]; {
+		case int(s.Do) >= len(doNames):
+			return fmt.Sprintf("unknown step %d", s.Do)
+		case s.Value.Form > List || s.Old.Form > List:
+			return fmt.Sprintf("a value of unknown form %d", max(s.Value.Form, s.Old.Form))
+		}
+	}
+	return ""
 }
 
 // write notes the values of a run as written; false if one of them was written before.

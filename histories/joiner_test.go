@@ -9,6 +9,7 @@ import (
 func TestJoinerRefuses(t *testing.T) {
 	write := func(seq int64, n int32) []Run { return []Run{{Producer: 1, Sequence: seq, Count: n}} }
 	inv := Event{Seq: 1, Op: 1, Kind: Append, Process: 1, Runs: write(5, 5)}
+	object := Event{Seq: 1, Op: 1, Kind: Object, Steps: []Step{{Do: Write, Value: IntDatum(1)}}}
 	cases := []struct {
 		want   string // part of the error; "" = accepted
 		events []Event
@@ -19,6 +20,13 @@ func TestJoinerRefuses(t *testing.T) {
 		{"", []Event{{Seq: 1, Kind: Phase, Type: Info, Note: "load"}, {Seq: 9, Kind: Fault}}},
 		{"rising numbers", []Event{inv, {Seq: 1, Kind: Phase}}},
 		{"lies before", []Event{{Seq: 1, Time: 5, Kind: Phase}, {Seq: 2, Time: 4, Kind: Phase}}},
+		{"", []Event{object, {Seq: 2, Op: 1, Type: Fail, Kind: Object}, {Seq: 3, Op: 3, Kind: Object, Steps: object.Steps}}},
+		{"at least one step", []Event{{Seq: 1, Op: 1, Kind: Object}}},
+		{"at least one step", []Event{object, {Seq: 2, Op: 1, Type: OK, Kind: Object}}},
+		{"unknown step", []Event{{Seq: 1, Op: 1, Kind: Object, Steps: []Step{{Do: 200}}}}},
+		{"unknown form", []Event{{Seq: 1, Op: 1, Kind: Object, Steps: []Step{{Old: Datum{Form: 5}}}}}},
+		{"1 steps, expected none", []Event{{Seq: 1, Op: 1, Kind: Fetch, Steps: object.Steps}}},
+		{"1 runs, expected none", []Event{{Seq: 1, Op: 1, Kind: Object, Steps: object.Steps, Runs: write(0, 1)}}},
 		{"unknown kind", []Event{{Seq: 1, Kind: 9}}},
 		{"unknown type", []Event{inv, {Seq: 2, Op: 1, Type: 7, Kind: Append, Process: 1}}},
 		{"partition -1", []Event{{Seq: 1, Op: 1, Kind: Fetch, Partition: -1}}},

@@ -42,11 +42,11 @@ func NewReader(r io.Reader) (*Reader, error) {
 	case err != nil:
 		return nil, err
 	}
-	h, err := readHeader(in.dec.b)
+	h, version, err := readHeader(in.dec.b)
 	if err != nil {
 		return nil, &FormatError{in.at, err.Error()}
 	}
-	in.header, in.dec.names, in.dec.b = h, append([]string(nil), h.Names...), nil
+	in.header, in.dec.names, in.dec.version, in.dec.b = h, append([]string(nil), h.Names...), version, nil
 	return in, nil
 }
 
@@ -108,7 +108,7 @@ func (r *Reader) block(kind byte) error {
 // Header is what stood before the first event.
 func (r *Reader) Header() Header { return r.header }
 
-// Next reads the next event into ev and uses the memory of ev.Runs again. The end is io.EOF; every error stays.
+// Next reads the next event into ev and uses the memory of ev.Runs and ev.Steps again. The end is io.EOF; every error stays.
 func (r *Reader) Next(ev *Event) error {
 	for r.done == nil && r.dec.at == len(r.dec.b) {
 		r.done = r.block(eventBlock)
@@ -125,7 +125,7 @@ func (r *Reader) Next(ev *Event) error {
 // Truncated tells, after the end, whether the file was cut off inside its last block, and at which byte that block begins.
 func (r *Reader) Truncated() (at int64, truncated bool) { return r.at, r.truncated }
 
-// All gives every event that is left; the Runs of one are valid until the next is asked for. An error is the last thing given.
+// All gives every event that is left; the Runs and Steps of one are valid until the next is asked for. An error is the last thing given.
 func (r *Reader) All() iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var ev Event
@@ -153,7 +153,7 @@ func (r *Reader) ReadAll() ([]Event, error) {
 		if err != nil {
 			return all, err
 		}
-		ev.Runs = append([]Run(nil), ev.Runs...)
+		ev.Runs, ev.Steps = append([]Run(nil), ev.Runs...), append([]Step(nil), ev.Steps...)
 		all = append(all, ev)
 	}
 	return all, nil

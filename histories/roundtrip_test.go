@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ var anyEvent = rapid.Custom(func(t *rapid.T) Event {
 	}
 	ev := Event{
 		Seq: rapid.Uint64().Draw(t, "seq"), Time: time.Duration(large("time")), Type: Type(rapid.IntRange(0, 3).Draw(t, "type")),
-		Kind: Kind(rapid.IntRange(0, 7).Draw(t, "kind")), Process: small("process"), Session: small("session"), Partition: small("partition"),
+		Kind: Kind(rapid.IntRange(0, 12).Draw(t, "kind")), Process: small("process"), Session: small("session"), Partition: small("partition"),
 		Node: small("node"), Offset: large("offset"), HighWatermark: large("high"), LeaderEpoch: small("epoch"),
 		Code: rapid.Int16().Draw(t, "code"), Pipelined: rapid.Bool().Draw(t, "pipelined"),
 		Note: rapid.SampledFrom([]string{"", "load", "kill n2", "drain", "ü\x00"}).Draw(t, "note"),
@@ -35,7 +36,27 @@ var anyEvent = rapid.Custom(func(t *rapid.T) Event {
 	for range rapid.IntRange(0, 3).Draw(t, "runs") {
 		ev.Runs = append(ev.Runs, Run{large("run offset"), small("producer"), large("sequence"), small("count"), Defect(rapid.IntRange(0, 2).Draw(t, "defect"))})
 	}
+	for range rapid.IntRange(0, 3).Draw(t, "steps") {
+		word := rapid.SampledFrom([]string{"", "x", "load", strings.Repeat("long", 100)})
+		ev.Steps = append(ev.Steps, Step{
+			Do: Do(rapid.IntRange(0, 30).Draw(t, "do")), Key: word.Draw(t, "key"), Value: anyDatum.Draw(t, "value"), Old: anyDatum.Draw(t, "old"),
+			Offset: large("step offset"), Number: large("number"),
+		})
+	}
 	return ev
+})
+
+var anyDatum = rapid.Custom(func(t *rapid.T) Datum {
+	switch f := Form(rapid.IntRange(0, 3).Draw(t, "form")); f {
+	case Int:
+		return IntDatum(rapid.Int64().Draw(t, "int"))
+	case Text:
+		return Datum{Form: Text, Text: rapid.SampledFrom([]string{"", "x", "\x00"}).Draw(t, "text")}
+	case List:
+		return Datum{Form: List, List: rapid.SliceOfN(rapid.Int64(), 0, 3).Draw(t, "list")}
+	default:
+		return Datum{}
+	}
 })
 
 var sameEvents = cmpopts.EquateEmpty()
@@ -209,11 +230,36 @@ func FuzzEvents(f *testing.F) {
 	enc := encoder{names: map[string]uint64{}}
 	f.Add(enc.appendEvent(nil, &Event{Seq: 1, Op: 1, Kind: Append, Offset: 9, Note: "x", Runs: []Run{{Count: 1}}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d := decoder{cursor: cursor{b: b}}
+		d := decoder{cursor: cursor{b: b}, version: formatVersion}
 		join := NewJoiner()
 		var ev Event
 		for d.at < len(d.b) && d.event(&ev) {
 			join.Join(&ev)
 		}
 	})
+}
+
+// TestVersion1: files from before Object events are read as what they meant.
+func TestVersion1(t *testing.T) {
+	r, err := Open("testdata/version-1.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Event{
+		{Seq: 1, Op: 1, Kind: Phase, Type: Info, Note: "load"},
+		{Seq: 2, Op: 2, Time: 10, Kind: Append, Process: 1, Partition: 2, Runs: []Run{{Producer: 1, Sequence: 7, Count: 3}}, Note: "first"},
+		{Seq: 3, Op: 2, Time: 20, Kind: Append, Type: OK, Process: 1, Partition: 2, Offset: 40},
+		{Seq: 4, Op: 4, Time: 30, Kind: Fault, Type: Info, Note: "kill n2"},
+		{Seq: 5, Op: 5, Time: 40, Kind: CopyEnd, Process: 1, Node: 3, Note: "first"},
+		{Seq: 6, Op: 5, Time: 50, Kind: CopyEnd, Type: OK, Process: 1, Node: 3, Offset: 43, HighWatermark: 43},
+		{Seq: 7, Op: 7, Time: 60, Kind: Phase, Type: Info, Note: "drain"},
+	}
+	if d := cmp.Diff(want, got, sameEvents); d != "" {
+		t.Fatal(d)
+	}
 }
