@@ -103,7 +103,7 @@ func exit(v model.Verdict, agreed bool) int {
 
 // save writes certificates and results, and keeps of the nodes what a failed run needs. The history is there already.
 func (r *run) save(j judgement) error {
-	if err := r.dir.saveCertificates(r.results.Claims); err != nil {
+	if err := r.dir.saveCertificates(r.results.Claims, r.id); err != nil {
 		return infra("save the certificates", err)
 	}
 	if err := r.dir.writeJSON(resultsFile, r.results); err != nil {

@@ -96,8 +96,8 @@ func (d runDir) writeJSON(name string, v any) error {
 	return nil
 }
 
-// saveCertificates gives every proof a file of its own and notes its path in the result.
-func (d runDir) saveCertificates(claims []model.ClaimResult) error {
+// saveCertificates gives every proof a file of its own, bound to the history of the run, and notes its path in the result.
+func (d runDir) saveCertificates(claims []model.ClaimResult, run uint64) error {
 	for _, c := range claims {
 		n := 0
 		for i := range c.Anomalies {
@@ -107,6 +107,7 @@ func (d runDir) saveCertificates(claims []model.ClaimResult) error {
 			}
 			n++
 			a.Certificate = filepath.ToSlash(filepath.Join(certificates, fmt.Sprintf("%s-%d.json", c.ID, n)))
+			a.Proof.Bind("../"+historyFile, run)
 			if err := d.writeJSON(a.Certificate, a.Proof); err != nil {
 				return err
 			}

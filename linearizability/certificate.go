@@ -207,7 +207,7 @@ type certificate struct {
 // op adds an operation with its part in the sentence and returns its number in the history.
 func (c *certificate) op(role string, i int32) int32 {
 	o := &c.t.h.ops[i]
-	p := model.ProofOp{Role: role, Op: o.inv, Invoked: int64(o.invTime), Ended: -1, EndSeq: o.end, Process: o.process, What: o.kind.String(), Text: c.t.h.describe(o)}
+	p := model.ProofOp{Role: role, Op: o.inv, Invoked: int64(o.invTime), Ended: -1, EndSeq: o.end, Process: o.process, What: o.kind.String(), Text: c.t.h.describe(o), Quote: c.quote(i)}
 	if o.end != 0 {
 		p.Ended = int64(o.endTime)
 	}

@@ -101,27 +101,3 @@ type Seconds struct {
 	Drain float64 `json:"drain"`
 	Check float64 `json:"check"`
 }
-
-// Certificate proves one anomaly by at most four operations of the history.
-type Certificate struct {
-	Version   int     `json:"version"`
-	Claim     Claim   `json:"claim"`
-	Anomaly   Anomaly `json:"anomaly"`
-	Partition int32   `json:"partition"`
-	Offset    int64   `json:"offset"` // the offset that it is about, −1 if none
-	// Sentence is one English sentence in which each operation plays its part.
-	Sentence   string    `json:"sentence"`
-	Operations []ProofOp `json:"operations"`
-}
-
-// ProofOp is one operation of a certificate, as it stands in the history.
-type ProofOp struct {
-	Role    string `json:"role"`    // its part in the sentence: "write", "reader", …
-	Op      uint64 `json:"op"`      // sequence number of the invocation
-	Invoked int64  `json:"invoked"` // ns since the start of the run
-	Ended   int64  `json:"ended"`   // ns, −1 if never
-	EndSeq  uint64 `json:"end_seq"` // sequence number of the completion, 0 if none
-	Process int32  `json:"process"`
-	What    string `json:"what"` // "append", "fetch", "end-offset", …
-	Text    string `json:"text"` // one line for people
-}

@@ -31,6 +31,7 @@ var Folders = []Folder{
 	{"nemesis", []string{"systems", "model", "histories"}},
 	{"systems", []string{"workloads", "model", "histories"}},
 	{"linearizability", []string{"model", "histories"}},
+	{"verify", []string{"model", "histories"}},
 	{"model", nil},
 	{"histories", nil},
 

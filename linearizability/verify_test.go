@@ -1,0 +1,81 @@
+package linearizability
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"ackproof/histories"
+	"ackproof/model"
+	"ackproof/verify"
+)
+
+// certificates are the bound certificates of everything that is planted.
+func certificates(t *testing.T, each func(t *testing.T, c model.Certificate, events []histories.Event)) {
+	for _, planted := range planted {
+		s := &script{}
+		planted.write(s)
+		a := decide(t, s, strong(), whole(), planted.claims...)
+		for _, claim := range a.Claims {
+			for _, x := range claim.Anomalies {
+				t.Run(planted.name+"/"+string(x.Kind), func(t *testing.T) {
+					c := *x.Proof
+					c.Bind("../history.bin", 7)
+					each(t, c, s.events)
+				})
+			}
+		}
+	}
+}
+
+// TestVerifierAccepts: what the checkers prove is proven.
+func TestVerifierAccepts(t *testing.T) {
+	certificates(t, func(t *testing.T, c model.Certificate, events []histories.Event) {
+		if err := verify.Certificate(c, 7, histories.Events(events)); err != nil {
+			raw, _ := json.MarshalIndent(c, "", " ")
+			t.Errorf("%v\n%s", err, raw)
+		}
+	})
+}
+
+// TestVerifierRejects: with any one digit changed anywhere, a certificate is rejected; and one of the facts is even if it was sealed anew.
+func TestVerifierRejects(t *testing.T) {
+	certificates(t, func(t *testing.T, c model.Certificate, events []histories.Event) {
+		prose := func(c *model.Certificate) {
+			c.Sentence, c.History, c.Seal = "", "", ""
+			for i := range c.Operations {
+				c.Operations[i].Text = ""
+			}
+		}
+		raw, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range raw {
+			if b < '0' || b > '9' {
+				continue
+			}
+			changed := bytes.Clone(raw)
+			changed[i] = '0' + (b-'0'+1)%10
+			var d model.Certificate
+			if json.Unmarshal(changed, &d) != nil {
+				continue // no number any more: malformed
+			}
+			if err := verify.Certificate(d, 7, histories.Events(events)); !errors.Is(err, verify.ErrRejected) && !errors.Is(err, verify.ErrNoRule) {
+				t.Errorf("with byte %d changed: %v\n%s", i, err, changed)
+			}
+			facts, same := d, c
+			facts.Operations, same.Operations = append([]model.ProofOp(nil), d.Operations...), append([]model.ProofOp(nil), c.Operations...)
+			prose(&facts)
+			prose(&same)
+			if facts.Sum() == same.Sum() || d.Run != c.Run {
+				continue
+			}
+			d.Bind(d.History, 7)
+			if err := verify.Certificate(d, 7, histories.Events(events)); !errors.Is(err, verify.ErrRejected) && !errors.Is(err, verify.ErrNoRule) {
+				t.Errorf("with byte %d changed and sealed anew: %v\n%s", i, err, changed)
+			}
+		}
+	})
+}

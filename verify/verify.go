@@ -1,0 +1,251 @@
+// Package verify judges one certificate against the history that it is about: the operations must stand there exactly as they are quoted, and together
+// they must prove the anomaly by the rule for its kind. It shares no code with the checkers, so that a mistake of theirs cannot hide here, and is short enough to be
+// read in one sitting. It does not look for anomalies and does not ask what a contract permits. Start reading at Certificate, then rules.go.
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"ackproof/histories"
+	"ackproof/model"
+)
+
+// ErrRejected is the class of certificates that are not borne out by their history.
+var ErrRejected = errors.New("rejected")
+
+// ErrNoRule says that no rule judges the anomaly: nothing in a history alone proves it, or its checker is the only one who can.
+var ErrNoRule = errors.New("no rule")
+
+// value is what a record says about itself; offset tells where an operation puts it, −1 unknown.
+type value struct {
+	producer int32
+	sequence int64
+	defect   histories.Defect
+}
+
+// operation is an invocation and its completion; done is false if it has none.
+type operation struct {
+	begin, end histories.Event
+	done       bool
+}
+
+func (o *operation) ok() bool { return o.done && o.end.Type == histories.OK }
+
+// before tells real-time order.
+func (o *operation) before(p *operation) bool { return o.done && o.end.Seq < p.begin.Seq }
+
+// base is the offset of an append's first record, −1 if it was not told.
+func (o *operation) base() int64 {
+	if o.begin.Kind == histories.Append && o.ok() {
+		return o.end.Offset
+	}
+	return -1
+}
+
+// records gives every record that the operation wrote or returned.
+func (o *operation) records() iter.Seq2[int64, value] {
+	runs, at := o.end.Runs, int64(-1)
+	if o.begin.Kind == histories.Append {
+		runs, at = o.begin.Runs, o.base()
+	}
+	return func(yield func(int64, value) bool) {
+		for _, r := range runs {
+			if o.begin.Kind != histories.Append {
+				at = r.Offset
+			}
+			for i := range int64(r.Count) {
+				if !yield(at, value{r.Producer, r.Sequence + i, r.Defect}) {
+					return
+				}
+				if at >= 0 {
+					at++
+				}
+			}
+		}
+	}
+}
+
+// at is the record that the operation puts at an offset.
+func (o *operation) at(offset int64) (value, bool) {
+	for k, v := range o.records() {
+		if k == offset && o.ok() {
+			return v, true
+		}
+	}
+	return value{}, false
+}
+
+func (o *operation) has(v value) bool {
+	for _, w := range o.records() {
+		if v == w {
+			return true
+		}
+	}
+	return false
+}
+
+// next is a reader's position after the reply.
+func (o *operation) next() int64 {
+	if !o.begin.Kind.IsRead() {
+		return -1
+	}
+	to := o.begin.Offset
+	for _, r := range o.end.Runs {
+		to = max(to, r.Offset+int64(r.Count))
+	}
+	return to
+}
+
+// quote is what a certificate has to say of the operation, but for its records.
+func (o *operation) quote() model.Quote {
+	q := model.Quote{Outcome: histories.Invoke.String(), Partition: o.begin.Partition, Node: o.begin.Node, Session: o.begin.Session, Epoch: -1, Offset: o.begin.Offset, HighWatermark: -1, Next: o.next()}
+	if o.begin.Kind == histories.Append {
+		q.Offset = o.base()
+	}
+	if !o.done {
+		return q
+	}
+	q.Outcome, q.Code = o.end.Type.String(), o.end.Code
+	if o.end.Node != 0 {
+		q.Node = o.end.Node
+	}
+	if !o.ok() {
+		return q
+	}
+	q.Epoch = o.end.LeaderEpoch
+	switch {
+	case o.begin.Kind.IsRead():
+		q.HighWatermark = o.end.HighWatermark
+	case o.begin.Kind == histories.CopyEnd:
+		q.Offset, q.HighWatermark = o.end.Offset, o.end.HighWatermark
+	case o.begin.Kind != histories.Append:
+		q.Offset = o.end.Offset
+	}
+	return q
+}
+
+// proof is a certificate with what the history says of it.
+type proof struct {
+	model.Certificate
+	ops   []*operation // of the partition, in the order of invocation
+	cited []*operation // as the certificate lists them
+	drain uint64       // sequence number at which the drain began, 0 if the history does not say
+	wrote map[value]bool
+	wrong string // the first reason to reject
+}
+
+// Certificate judges c against its history: nil accepts; ErrRejected, ErrNoRule, histories.ErrMalformed, or the error of reading. Memory grows
+// with the operations of the certificate's partition.
+func Certificate(c model.Certificate, run uint64, events iter.Seq2[histories.Event, error]) error {
+	p := &proof{Certificate: c, wrote: make(map[value]bool)}
+	rule, known := rules[c.Anomaly]
+	if !known {
+		return fmt.Errorf("%w for the anomaly %q: it cannot be proven by operations of a log", ErrNoRule, c.Anomaly)
+	}
+	p.need(c.Version == 1, "its version is %d, expected 1", c.Version)
+	p.need(c.Seal == c.Sum(), "its seal does not fit: something in it was changed")
+	p.need(c.Run == fmt.Sprintf("%016x", run), "it is about run %q, the history is of run %016x", c.Run, run)
+	p.need(c.Claim == rule.claim, "%s breaks the claim %s, not %s", c.Anomaly, rule.claim, c.Claim)
+	if err := p.load(events); err != nil {
+		return err
+	}
+	for i := range c.Operations {
+		p.compare(&c.Operations[i])
+	}
+	if p.wrong == "" {
+		rule.prove(p)
+	}
+	if p.wrong != "" {
+		return fmt.Errorf("%w: %s", ErrRejected, p.wrong)
+	}
+	return nil
+}
+
+func (p *proof) need(holds bool, format string, args ...any) bool {
+	if !holds && p.wrong == "" {
+		p.wrong = fmt.Sprintf(format, args...)
+	}
+	return holds
+}
+
+// load keeps the operations of the partition and those that are cited, and notes which of the quoted values anybody wrote.
+func (p *proof) load(events iter.Seq2[histories.Event, error]) error {
+	var quoted []value
+	for _, op := range p.Operations {
+		if op.Quote != nil {
+			for _, r := range op.Quote.Records {
+				quoted = append(quoted, value{producer: r.Producer, sequence: r.Sequence})
+			}
+		}
+	}
+	join, kept := histories.NewJoiner(), make(map[uint64]*operation)
+	for ev, err := range events {
+		if err == nil {
+			_, err = join.Join(&ev)
+		}
+		if err != nil {
+			return err
+		}
+		if ev.Kind == histories.Phase && ev.Note == "drain" {
+			p.drain = ev.Seq
+		}
+		if !ev.Kind.IsOperation() {
+			continue
+		}
+		ev.Runs = slices.Clone(ev.Runs) // the reader uses their memory again
+		o := kept[ev.Op]
+		switch {
+		case o != nil:
+			o.end, o.done = ev, true
+		case ev.Type == histories.Invoke && (ev.Partition == p.Partition || slices.ContainsFunc(p.Operations, func(c model.ProofOp) bool { return c.Op == ev.Op })):
+			o = &operation{begin: ev}
+			kept[ev.Op], p.ops = o, append(p.ops, o)
+		}
+		if ev.Kind == histories.Append && ev.Type == histories.Invoke {
+			for _, v := range quoted {
+				for _, r := range ev.Runs {
+					p.wrote[v] = p.wrote[v] || r.Producer == v.producer && r.Sequence <= v.sequence && v.sequence < r.Sequence+int64(r.Count)
+				}
+			}
+		}
+	}
+	for _, c := range p.Operations {
+		p.cited = append(p.cited, kept[c.Op])
+	}
+	p.ops = slices.DeleteFunc(p.ops, func(o *operation) bool { return o.begin.Partition != p.Partition })
+	return nil
+}
+
+// compare demands that an operation stands in the history as it is quoted.
+func (p *proof) compare(c *model.ProofOp) {
+	o := p.cited[slices.IndexFunc(p.Operations, func(d model.ProofOp) bool { return d.Op == c.Op })]
+	if !p.need(o != nil, "the history has no operation %d", c.Op) || !p.need(c.Quote != nil, "operation %d is not quoted", c.Op) {
+		return
+	}
+	ended := int64(-1)
+	if o.done {
+		ended = int64(o.end.Time)
+	}
+	p.need(c.What == o.begin.Kind.String() && c.Process == o.begin.Process && c.Invoked == int64(o.begin.Time) && c.EndSeq == o.end.Seq && c.Ended == ended,
+		"operation %d is %s of process %d, from %d ns to %d ns and event %d, not %+v", c.Op, o.begin.Kind, o.begin.Process, int64(o.begin.Time), ended, o.end.Seq, *c)
+	said, want := *c.Quote, o.quote()
+	said.Records = nil
+	p.need(fmt.Sprint(said) == fmt.Sprint(want), "operation %d is %+v in the history, not %+v", c.Op, want, said)
+	// The quoted records in the order of the operation, and each that it puts at the certificate's offset.
+	rest := c.Quote.Records
+	for k, v := range o.records() {
+		r := model.QuotedRecord{Offset: k, Producer: v.producer, Sequence: v.sequence}
+		if v.defect != histories.Sound {
+			r.Defect = v.defect.String()
+		}
+		if len(rest) > 0 && rest[0] == r {
+			rest = rest[1:]
+		} else {
+			p.need(k < 0 || k != p.Offset, "operation %d has the record %+v, which is not quoted", c.Op, r)
+		}
+	}
+	p.need(len(rest) == 0, "operation %d has not the records %+v", c.Op, rest)
+}
