@@ -13,7 +13,8 @@ type Certificate struct {
 	Claim     Claim   `json:"claim"`
 	Anomaly   Anomaly `json:"anomaly"`
 	Partition int32   `json:"partition"`
-	Offset    int64   `json:"offset"` // the offset that it is about, −1 if none
+	Offset    int64   `json:"offset"`           // the offset that it is about, −1 if none
+	Object    string  `json:"object,omitempty"` // the object that it is about, where that is no partition
 	// Sentence is one English sentence in which each operation plays its part.
 	Sentence   string    `json:"sentence"`
 	Operations []ProofOp `json:"operations"`

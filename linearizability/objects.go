@@ -1,0 +1,200 @@
+package linearizability
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"ackproof/histories"
+	"ackproof/model"
+)
+
+// ObjectOptions of CheckObjects. The zero value asks for what every such object promises.
+type ObjectOptions struct {
+	Claims []model.Claim   // what is asked for; nil: those that ObjectClaims calls promised
+	Floors model.Floors    // nothing of it is used yet beyond "something happened"
+	Places int             // places listed per anomaly; 0: 20
+	Budget time.Duration   // for all searches together; 0: 10 s
+	Memory int64           // bytes that one search may take for its table of operations; 0: 256 MiB
+	Start  histories.Datum // what a register or key holds at first; the zero Datum: nothing
+}
+
+func (o *ObjectOptions) fill() {
+	if o.Places <= 0 {
+		o.Places = 20
+	}
+	if o.Budget <= 0 {
+		o.Budget = 10 * time.Second
+	}
+	if o.Memory <= 0 {
+		o.Memory = 256 << 20
+	}
+}
+
+// object is one kind of object that CheckObjects decides.
+type object struct {
+	name     string
+	promised []model.Claim
+	optIn    []model.Claim
+	does     []histories.Do // what its steps may do
+	single   bool           // an operation has one step only
+	check    func(*objects, *ObjectOptions) []model.ClaimResult
+}
+
+var (
+	linearizable = []model.Claim{model.Linearizable}
+	contents     = []model.Claim{model.NoLoss, model.NoPhantom}
+)
+
+// kinds are the objects, each as narrow as possible: the first that allows all that a history does is the guess.
+var kinds = []object{
+	{name: "register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write}, single: true, check: (*objects).cells},
+	{name: "cas-register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.CompareAndSet}, single: true, check: (*objects).cells},
+	{name: "multi-register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.CompareAndSet}, check: (*objects).cells},
+	{name: "mutex", promised: linearizable, does: []histories.Do{histories.Acquire, histories.Release}, single: true, check: (*objects).cells},
+	{name: "set", promised: append(contents[:2:2], model.NoDirtyRead), optIn: []model.Claim{model.ReadAfterAck, model.NoDuplicate}, does: []histories.Do{histories.Add, histories.Read}, single: true,
+		check: (*objects).sets},
+	{name: "total-queue", promised: contents, optIn: []model.Claim{model.NoDuplicate}, does: []histories.Do{histories.Enqueue, histories.Dequeue, histories.Drain}, single: true, check: (*objects).queues},
+	{name: "kv", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.AppendTo}, single: true, check: (*objects).cells},
+	{name: "stream", promised: linearizable, check: (*objects).streams,
+		does: []histories.Do{histories.Read, histories.AppendTo, histories.CheckTail, histories.ExpectTail, histories.ExpectToken, histories.SetToken}},
+}
+
+// ObjectModels are the names that CheckObjects knows.
+func ObjectModels() []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+func kindOf(name string) *object {
+	for i := range kinds {
+		if kinds[i].name == name {
+			return &kinds[i]
+		}
+	}
+	return nil
+}
+
+// ObjectClaims are the claims of a model: those that are asked for by default, and those that one may ask for besides. Nothing for an unknown name.
+func ObjectClaims(name string) (promised, optIn []model.Claim) {
+	if k := kindOf(name); k != nil {
+		return slices.Clone(k.promised), slices.Clone(k.optIn)
+	}
+	return nil, nil
+}
+
+// GuessObjects says which model a history is of: the narrowest that allows all that its operations do. It is "" where none does, or where the
+// history has no operation on objects. The error is that of reading the events.
+func GuessObjects(events iter.Seq2[histories.Event, error]) (string, error) {
+	h, err := loadObjects(events)
+	if err != nil {
+		return "", err
+	}
+	return h.guess(), nil
+}
+
+// CheckObjects decides the claims of objects other than a partitioned log. Every key is an object of its own, since linearizability is local (Herlihy and
+// Wing); the keys of a multi-register that share an operation go together. name is one of ObjectModels, or "auto" for GuessObjects.
+//
+// What decides, and at what cost for n operations:
+//
+//   - register, with every value written once: exact, O(n log n); see unique. A proof has at most four operations.
+//   - registers otherwise, mutex, kv, stream: porcupine's search over the specifications in package model. n²/8 bytes, and exponential time in operations
+//     that overlap; over the budget the claim is undecided, and the reason says which operations make it hard.
+//   - set and total-queue: exact, O(n log n) in operations and elements of replies; see sets and queues.
+//
+// Not promised: that a Fail was right (it is believed, and a failed cas counts as no operation, so one that should have succeeded is not noticed); who
+// holds a mutex; the order of a queue. The error is a histories.ErrMalformed, or that of reading the events; it is never a verdict.
+func CheckObjects(events iter.Seq2[histories.Event, error], name string, o ObjectOptions) (*Answer, error) {
+	h, err := loadObjects(events)
+	if err != nil {
+		return nil, err
+	}
+	if name == "" || name == "auto" {
+		name = h.guess()
+	}
+	k := kindOf(name)
+	if k == nil {
+		return nil, fmt.Errorf("no object of the history is a %q, expected one of %s", name, strings.Join(ObjectModels(), ", "))
+	}
+	if err := h.allow(k); err != nil {
+		return nil, err
+	}
+	o.fill()
+	if o.Claims == nil {
+		o.Claims = k.promised
+	}
+	h.kind, h.deadline = k, time.Now().Add(o.Budget)
+	all := k.check(h, &o)
+	a := &Answer{Operations: h.counts, log: &history{}}
+	for _, c := range o.Claims {
+		i := slices.IndexFunc(all, func(r model.ClaimResult) bool { return r.ID == c })
+		switch {
+		case i < 0:
+			a.Claims = append(a.Claims, model.ClaimResult{ID: c, Verdict: model.Undecided, Reason: "a " + name + " does not make this claim", Evidence: map[string]int64{},
+				Anomalies: []model.AnomalyResult{}, Permitted: []model.PermittedLoss{}})
+		default:
+			a.Claims = append(a.Claims, all[i])
+		}
+	}
+	return a, nil
+}
+
+// guess is the narrowest kind that allows everything.
+func (h *objects) guess() string {
+	if len(h.ops) == 0 {
+		return ""
+	}
+	for i := range kinds {
+		if h.allow(&kinds[i]) == nil && h.typical(&kinds[i]) {
+			return kinds[i].name
+		}
+	}
+	return ""
+}
+
+// typical tells apart kinds that do the same with different values.
+func (h *objects) typical(k *object) bool {
+	lists, batches := false, false
+	for _, s := range h.steps {
+		if s.Value.Form == histories.List {
+			lists = true
+			batches = batches || s.Do == histories.AppendTo
+		}
+	}
+	switch k.name {
+	case "set", "total-queue":
+		return true
+	case "stream":
+		return batches
+	}
+	return !lists
+}
+
+// allow says what a history has that the object does not know.
+func (h *objects) allow(k *object) error {
+	for i := range h.ops {
+		op := &h.ops[i]
+		steps := h.asked(op)
+		if len(steps) == 0 {
+			return &histories.EventError{Seq: op.inv, What: "an operation without a step, expected what it does"}
+		}
+		if k.single && len(steps) > 1 {
+			return &histories.EventError{Seq: op.inv, What: fmt.Sprintf("an operation of %d steps, expected one step on a %s", len(steps), k.name)}
+		}
+		for _, s := range steps {
+			if !slices.Contains(k.does, s.Do) {
+				return &histories.EventError{Seq: op.inv, What: fmt.Sprintf("%v, which a %s does not know", s.Do, k.name)}
+			}
+		}
+		if seen := h.seen(op); len(seen) != len(steps) {
+			return &histories.EventError{Seq: op.end, What: fmt.Sprintf("%d steps complete an operation of %d", len(seen), len(steps))}
+		}
+	}
+	return nil
+}
