@@ -106,6 +106,9 @@ func (r *run) save(j judgement) error {
 	if err := r.dir.saveCertificates(r.results.Claims, r.id); err != nil {
 		return infra("save the certificates", err)
 	}
+	if err := r.dir.writeJSON(factsFile, r.facts); err != nil {
+		return infra("save the facts", err)
+	}
 	if err := r.dir.writeJSON(resultsFile, r.results); err != nil {
 		return infra("save the results", err)
 	}

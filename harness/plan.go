@@ -80,7 +80,7 @@ func LoadPlan(dir string) (Plan, error) {
 	path := filepath.Join(dir, planFile)
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return Plan{}, usage("--replay %s: no %s in it, expected the directory of a run", dir, planFile)
+		return Plan{}, usage("%s: no %s in it, expected the directory of a run", dir, planFile)
 	}
 	if err != nil {
 		return Plan{}, fmt.Errorf("read the plan of a run: %w", err)
@@ -89,10 +89,28 @@ func LoadPlan(dir string) (Plan, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&p); err != nil {
-		return Plan{}, usage("--replay: %s at byte %d: %v, expected a plan of version %d", path, d.InputOffset(), err, PlanVersion)
+		return Plan{}, usage("%s: byte %d: %v, expected a plan of version %d", path, d.InputOffset(), err, PlanVersion)
 	}
 	if p.Version != PlanVersion {
-		return Plan{}, usage("--replay: %s is of version %d, expected %d", path, p.Version, PlanVersion)
+		return Plan{}, usage("%s is of version %d, expected %d", path, p.Version, PlanVersion)
 	}
 	return p, nil
+}
+
+// LoadFacts reads what the harness of a run knew beside its history. A run that did not come to its end has none: then no claim is held.
+func LoadFacts(dir string) (f model.Facts, err error) {
+	path := filepath.Join(dir, factsFile)
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return model.Facts{Broken: "the run did not come to its end, " + path + " is missing"}, nil
+	}
+	if err != nil {
+		return f, fmt.Errorf("read the facts of a run: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return f, usage("%s: byte %d: %v, expected the facts of a run", path, d.InputOffset(), err)
+	}
+	return f, nil
 }

@@ -18,6 +18,7 @@ import (
 const (
 	historyFile  = "history.bin"
 	planFile     = "run.json"
+	factsFile    = "facts.json"
 	resultsFile  = "results.json"
 	certificates = "certificates"
 	nodesDir     = "nodes"

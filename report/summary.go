@@ -26,9 +26,7 @@ func Summary(r Run) string {
 	out.WriteString(fmt.Sprintf("seed %d  (repeat with: %s)\n", res.Seed, r.Replay))
 	out.WriteString(wrap("verdict    ", fmt.Sprintf("%s  (%s %s, workload %s)",
 		strings.ToUpper(string(res.Verdict)), res.System.Name, res.System.Version, res.Workload)))
-	out.WriteString(wrap("operations ", fmt.Sprintf("%s ok, %s failed, %s unknown; records: %s acknowledged, %s unknown, %s read",
-		number(res.Operations.OK), number(res.Operations.Fail), number(res.Operations.Info),
-		number(res.Records.Acked), number(res.Records.Indeterminate), number(res.Records.Read))))
+	out.WriteString(wrap("operations ", operations(res)))
 	out.WriteString("\n" + claims(res.Claims))
 	if proof, where := firstProof(res.Claims); proof != nil {
 		out.WriteString("\n" + proofText(*proof, where))
@@ -45,6 +43,14 @@ func Summary(r Run) string {
 	}
 	out.WriteString("\n" + closing(r))
 	return out.String()
+}
+
+func operations(res model.Results) string {
+	text := fmt.Sprintf("%s ok, %s failed, %s unknown", number(res.Operations.OK), number(res.Operations.Fail), number(res.Operations.Info))
+	if res.Records == (model.Records{}) {
+		return text
+	}
+	return text + fmt.Sprintf("; records: %s acknowledged, %s unknown, %s read", number(res.Records.Acked), number(res.Records.Indeterminate), number(res.Records.Read))
 }
 
 // note keeps the lines of a log as they are.
@@ -173,16 +179,7 @@ func unshown(list []model.ClaimResult) string {
 func closing(r Run) string {
 	res := r.Results
 	var out strings.Builder
-	s := res.SecondOpinion
-	agreed := "agrees"
-	if !s.Agreed {
-		agreed = "DISAGREES"
-	}
-	opinion := fmt.Sprintf("%s %s: %s in %s", s.By, agreed, plural(s.Operations, "operation"), plural(s.Windows, "window"))
-	if r.Opinion != "" {
-		opinion += "; " + r.Opinion
-	}
-	out.WriteString(wrap("second     ", opinion))
+	out.WriteString(secondOpinion(res.SecondOpinion, r.Opinion))
 	complete := "complete"
 	if !res.Drain.Complete {
 		complete = "not complete"
@@ -195,4 +192,16 @@ func closing(r Run) string {
 	}
 	out.WriteString(wrap("exit       ", fmt.Sprintf("%d: %s", res.Exit, meaning(res.Exit))))
 	return out.String()
+}
+
+func secondOpinion(s model.SecondOpinion, more string) string {
+	agreed := "agrees"
+	if !s.Agreed {
+		agreed = "DISAGREES"
+	}
+	text := fmt.Sprintf("%s %s: %s in %s", s.By, agreed, plural(s.Operations, "operation"), plural(s.Windows, "window"))
+	if more != "" {
+		text += "; " + more
+	}
+	return wrap("second     ", text)
 }

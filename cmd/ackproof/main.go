@@ -30,6 +30,7 @@ func usagef(format string, args ...any) error {
 func commands() []*cobra.Command {
 	return []*cobra.Command{
 		newTestCommand(),
+		newCheckCommand(),
 		newVerifyCommand(),
 		newBrokerCommand(),
 		newBenchCommand(),

@@ -174,7 +174,7 @@ func (f testFlags) repeat(cmd *cobra.Command, t harness.Test) (harness.Test, err
 	}
 	plan, err := harness.LoadPlan(f.replay)
 	if err != nil {
-		return t, usagef("%v", err)
+		return t, usagef("--replay: %v", err)
 	}
 	t.Options, t.Schedule = plan.Options, &plan.Schedule
 	t.Options.KeepGoing = t.Options.KeepGoing || f.options.KeepGoing

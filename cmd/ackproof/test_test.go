@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"ackproof/broker/fault"
 	"ackproof/model"
 )
@@ -153,6 +155,16 @@ func TestARunIsDecidedReportedAndKept(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(latest, "nodes", "1", "data")); (err == nil) != (code != 0) {
 		t.Errorf("data of the nodes kept: %t, expected only of a failed run (exit %d)", err == nil, code)
+	}
+
+	// The history alone, with what stands beside it, gives the same verdicts.
+	again, stdout, stderr := outcome(t, command(t, "check", filepath.Join(latest, "history.bin"), "--json"))
+	var checked model.Results
+	if err := json.Unmarshal([]byte(stdout), &checked); err != nil || again != code {
+		t.Fatalf("check: exit %d, expected %d (%v)\n%s", again, code, err, stderr)
+	}
+	if d := cmp.Diff(r.Claims, checked.Claims); d != "" {
+		t.Errorf("check judges otherwise than the run (run −, check +):\n%s", d)
 	}
 
 	// The same again, from the directory.

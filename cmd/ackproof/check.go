@@ -1,0 +1,220 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ackproof/histories"
+	"ackproof/linearizability"
+	"ackproof/model"
+	"ackproof/report"
+)
+
+// checkFlags are the flags of `ackproof check` as they were given.
+type checkFlags struct {
+	format       string
+	model        string
+	contract     string
+	claims       string
+	certificates string
+	json         bool
+}
+
+func newCheckCommand() *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "decide a recorded history",
+		Long: `Reads a history, decides claim by claim what it shows, and proves what broke by a few operations.
+
+A history.bin inside a run directory is judged by the contract of that run and by what the
+harness knew, with the same verdicts. Any other log is judged as one of a strong configuration
+(acks=all, idempotence, clean elections), unless --contract says otherwise; there the log's end
+is known only if the history marks where its drain begins.
+
+Exit codes: 0 every claim asked for held; 1 at least one violated; 2 none violated, at least
+one undecided or not tested, as in an empty history; 254 wrong usage or a malformed history;
+255 ackproof itself is at fault.`,
+		Example: `  ackproof check store/latest/history.bin
+  ackproof check --model log --claims all jepsen/history.edn`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.format, "format", "auto", "format of FILE: auto (by its content), or one of: "+strings.Join(formats(), ", "))
+	flags.StringVar(&f.model, "model", "auto", "what the history is of: auto (by its operations), or one of: "+strings.Join(modelNames(), ", "))
+	flags.StringVar(&f.contract, "contract", "", "file with the contract of a log (JSON, as in run.json)")
+	flags.StringVar(&f.claims, "claims", "", "claims to decide, separated by commas; all adds the opt-in ones, and that a log has no gaps (default: every claim of the contract)")
+	flags.StringVar(&f.certificates, "certificates", "", "directory to write the certificates to (default: they are not written)")
+	flags.BoolVar(&f.json, "json", false, "results as JSON on stdout, all else on stderr")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("claims") && len(list(f.claims)) == 0 {
+			return usagef("--claims is empty, expected all or a list of claims")
+		}
+		return runCheck(args[0], f, os.Stdout, os.Stderr)
+	}
+	return cmd
+}
+
+// checked is what a check found.
+type checked struct {
+	report.Checked
+	answer       *linearizability.Answer
+	disagreement error // of porcupine and the exact checkers, nil if they agree
+}
+
+func runCheck(path string, f checkFlags, stdout, stderr io.Writer) error {
+	begin := time.Now()
+	s, err := survey(path, f.format)
+	if err != nil {
+		return malformed(err)
+	}
+	m, err := chooseModel(f.model, s)
+	if err != nil {
+		return err
+	}
+	if f.contract != "" && m.name != "log" {
+		return usagef("--contract %s with the model %s, expected a log", f.contract, m.name)
+	}
+	c, err := m.check(s, f)
+	if err != nil {
+		return malformed(err)
+	}
+	a := c.answer
+	c.File = path
+	c.Results = model.Results{
+		Version: 1, Seed: s.header.Seed, System: c.Results.System, Workload: m.name, Verdict: a.Verdict(), Operations: a.Operations, Records: a.Records, Faults: []model.FaultResult{},
+		LeaderChanges: c.Results.LeaderChanges, UnavailableMS: a.UnavailableMS, Claims: a.Claims, SecondOpinion: c.Results.SecondOpinion, Drain: a.Drain,
+		Seconds: model.Seconds{Check: time.Since(begin).Seconds()},
+	}
+	c.Results.Exit = c.Results.Verdict.Exit()
+	if c.disagreement != nil {
+		c.Notes = append(c.Notes, "a bug of ackproof: "+c.disagreement.Error())
+		if c.Results.Verdict != model.Violated {
+			c.Results.Exit = model.ExitCrash
+		}
+	}
+	if f.certificates != "" {
+		if err := writeCertificates(f.certificates, path, s.header.Run, c.Results.Claims); err != nil {
+			return exitError{code: model.ExitInfrastructure, message: err.Error()}
+		}
+	}
+	text := report.Check(c.Checked)
+	if f.json {
+		out := json.NewEncoder(stdout)
+		out.SetIndent("", "  ")
+		if err := out.Encode(c.Results); err != nil {
+			return exitError{code: model.ExitCrash, message: "encode the results: " + err.Error()}
+		}
+		io.WriteString(stderr, text)
+	} else {
+		io.WriteString(stdout, text)
+	}
+	if c.Results.Exit != model.ExitHeld {
+		return exitError{code: c.Results.Exit}
+	}
+	return nil
+}
+
+// malformed is the error of a history, or of what belongs to it, that cannot be judged.
+func malformed(err error) error {
+	var exit exitError
+	if errors.As(err, &exit) {
+		return err
+	}
+	return usagef("%v", err)
+}
+
+// writeCertificates gives every proof a file of its own and notes its path in the result.
+func writeCertificates(dir, history string, run uint64, claims []model.ClaimResult) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("write the certificates: %w", err)
+	}
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("write the certificates: %w", err)
+	}
+	to, err := filepath.Abs(history)
+	if err == nil {
+		to, err = filepath.Rel(from, to)
+	}
+	if err != nil {
+		return fmt.Errorf("write the certificates: %w", err)
+	}
+	for _, c := range claims {
+		n := 0
+		for i := range c.Anomalies {
+			a := &c.Anomalies[i]
+			if a.Proof == nil {
+				continue
+			}
+			n++
+			a.Proof.Bind(filepath.ToSlash(to), run)
+			raw, err := json.MarshalIndent(a.Proof, "", "  ")
+			if err != nil {
+				return fmt.Errorf("encode a certificate: %w", err)
+			}
+			a.Certificate = filepath.ToSlash(filepath.Join(dir, fmt.Sprintf("%s-%d.json", c.ID, n)))
+			if err := os.WriteFile(a.Certificate, append(raw, '\n'), 0o644); err != nil {
+				return fmt.Errorf("write the certificates: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// historyModel is one kind of history and its checker.
+type historyModel struct {
+	name  string
+	check func(s *surveyed, f checkFlags) (*checked, error)
+}
+
+// historyModels are all kinds, as --model names them.
+func historyModels() []historyModel {
+	return []historyModel{{"log", checkLog}}
+}
+
+func join(claims []model.Claim) string {
+	names := make([]string, len(claims))
+	for i, c := range claims {
+		names[i] = string(c)
+	}
+	return strings.Join(names, ", ")
+}
+
+func modelNames() []string {
+	var names []string
+	for _, m := range historyModels() {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// chooseModel takes the one that was named, or guesses by what the history does.
+func chooseModel(name string, s *surveyed) (historyModel, error) {
+	if name == "auto" {
+		name = s.guess()
+	}
+	all := historyModels()
+	i := slices.IndexFunc(all, func(m historyModel) bool { return m.name == name })
+	if i < 0 {
+		return historyModel{}, usagef("--model is %q, expected auto or one of: %s", name, strings.Join(modelNames(), ", "))
+	}
+	if objects := s.kinds[histories.Object] > 0; objects == (name == "log") && s.operations > 0 {
+		what := "operations on a log"
+		if objects {
+			what = "operations on objects"
+		}
+		return historyModel{}, usagef("--model %s, but %s has %s", name, s.path, what)
+	}
+	return all[i], nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"ackproof/histories"
+	"ackproof/model"
+)
+
+// writeHistory writes a native history to a file of the test.
+func writeHistory(t *testing.T, events ...histories.Event) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "some.bin")
+	var b bytes.Buffer
+	w := histories.NewWriter(&b, histories.Header{Run: 0xabc, Seed: 3})
+	for i, ev := range events {
+		ev.Seq, ev.Time = uint64(i+1), time.Duration(i+1)*time.Millisecond
+		if ev.Op == 0 {
+			ev.Op = ev.Seq
+		}
+		if err := w.Write(&ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// logOfTwo is a history in which two records are acknowledged and the drain finds these runs.
+func logOfTwo(found ...histories.Run) []histories.Event {
+	return []histories.Event{
+		{Kind: histories.Append, Process: 1, Runs: []histories.Run{{Producer: 1, Count: 2}}},
+		{Kind: histories.Append, Process: 1, Type: histories.OK, Op: 1},
+		{Kind: histories.Fetch, Process: 2, Session: 1},
+		{Kind: histories.Fetch, Process: 2, Session: 1, Type: histories.OK, Op: 3, HighWatermark: 2, Runs: []histories.Run{{Producer: 1, Count: 1}}},
+		{Kind: histories.Phase, Type: histories.Info, Note: "drain"},
+		{Kind: histories.Fetch, Process: 2, Session: 2},
+		{Kind: histories.Fetch, Process: 2, Session: 2, Type: histories.OK, Op: 6, HighWatermark: -1, Runs: found},
+		{Kind: histories.Fetch, Process: 2, Session: 2, Offset: int64(len(found))},
+		{Kind: histories.Fetch, Process: 2, Session: 2, Type: histories.OK, Op: 8, HighWatermark: -1},
+	}
+}
+
+func TestCheckAndVerify(t *testing.T) {
+	whole := writeHistory(t, logOfTwo(histories.Run{Producer: 1, Count: 1}, histories.Run{Offset: 1, Producer: 1, Sequence: 1, Count: 1})...)
+	if code, stdout, stderr := outcome(t, command(t, "check", whole)); code != 0 || !strings.Contains(stdout, "verdict    HELD") {
+		t.Errorf("a whole log: exit %d\n%s%s", code, stdout, stderr)
+	}
+
+	lost := writeHistory(t, logOfTwo(histories.Run{Producer: 1, Count: 1})...)
+	dir := filepath.Join(t.TempDir(), "proofs")
+	code, stdout, stderr := outcome(t, command(t, "check", lost, "--claims", "no-loss", "--certificates", dir, "--json"))
+	var r model.Results
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 1 {
+		t.Fatalf("a lost record: exit %d (%v)\n%s", code, err, stderr)
+	}
+	if len(r.Claims) != 1 || len(r.Claims[0].Anomalies) != 1 || r.Claims[0].Anomalies[0].Kind != model.LostAcked || r.Exit != 1 || r.Workload != "log" || r.Seed != 3 {
+		t.Fatalf("a lost record: %s", stdout)
+	}
+	certificate := r.Claims[0].Anomalies[0].Certificate
+	if code, stdout, stderr := outcome(t, command(t, "verify", certificate)); code != 0 || !strings.HasPrefix(stdout, "accepted: lost-acked: Record 1 of producer 1 ") {
+		t.Errorf("its certificate: exit %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, _ := outcome(t, command(t, "verify", certificate, "--history", whole)); code != 1 || !strings.Contains(stdout, "rejected") {
+		t.Errorf("its certificate with another history: exit %d\n%s", code, stdout)
+	}
+	raw, err := os.ReadFile(certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		raw  string
+		code int
+	}{
+		"another number":    {strings.Replace(string(raw), `"end_seq": 2`, `"end_seq": 3`, 1), 1},
+		"an unknown field":  {strings.Replace(string(raw), `"role"`, `"rule"`, 1), 254},
+		"half of it":        {string(raw[:len(raw)/2]), 254},
+		"more than it":      {string(raw) + "{}", 254},
+		"no such history":   {strings.Replace(string(raw), "some.bin", "none.bin", 1), 254},
+		"nothing to verify": {strings.Replace(string(raw), "lost-acked", "unavailable-after-heal", 1), 2},
+	} {
+		if err := os.WriteFile(certificate, []byte(c.raw), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		code, stdout, stderr := outcome(t, command(t, "verify", certificate, "--json"))
+		if code != c.code || (stdout == "") != (code == 254) {
+			t.Errorf("%s: exit %d, expected %d\n%s%s", what, code, c.code, stdout, stderr)
+		}
+	}
+}
+
+func TestCheckByContract(t *testing.T) {
+	lost := writeHistory(t, logOfTwo(histories.Run{Producer: 1, Count: 1})...)
+	contract := filepath.Join(t.TempDir(), "contract.json")
+	if err := os.WriteFile(contract, []byte(`{"partitions": 1, "replication": 3, "min_insync": 2, "acks": 1}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := outcome(t, command(t, "check", lost, "--claims", "no-loss", "--contract", contract))
+	if code != 0 || !strings.Contains(stdout, "permitted  lost-acked × 1, because of acks=1") {
+		t.Errorf("a loss that acks=1 permits: exit %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestCheckOfNothingIsNoPass(t *testing.T) {
+	if code, stdout, stderr := outcome(t, command(t, "check", writeHistory(t))); code != 2 || !strings.Contains(stdout, "not-tested") {
+		t.Errorf("an empty history: exit %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestCheckRefuses(t *testing.T) {
+	whole := writeHistory(t, logOfTwo(histories.Run{Producer: 1, Count: 2})...)
+	raw, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged.bin")
+	raw[len(raw)-1]++
+	if err := os.WriteFile(damaged, raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	open := writeHistory(t, histories.Event{Kind: histories.Fetch, Type: histories.OK, Op: 7})
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{damaged}, "damaged.bin: history: byte "},
+		{[]string{open}, "event 1: completes operation 7, which is not open"},
+		{[]string{whole, "--model", "rope"}, `--model is "rope"`},
+		{[]string{whole, "--format", "csv"}, `--format is "csv"`},
+		{[]string{whole, "--claims", ""}, "--claims is empty"},
+		{[]string{whole, "--claims", "eternity"}, `eternity`},
+		{[]string{whole, "--contract", damaged}, "--contract"},
+		{[]string{filepath.Join(t.TempDir(), "none")}, "no such file"},
+		{nil, "arg"},
+	} {
+		code, stdout, stderr := outcome(t, command(t, append([]string{"check"}, c.args...)...))
+		if code != 254 || stdout != "" || !strings.Contains(stderr, c.says) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("check %v: exit %d, stdout %q, stderr %q; want 254 and %q", c.args, code, stdout, stderr, c.says)
+		}
+	}
+}
