@@ -78,7 +78,7 @@ func runCheck(path string, f checkFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return malformed(err)
 	}
-	m, err := chooseModel(f.model, s)
+	m, err := chooseModel(s, f)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,11 @@ type historyModel struct {
 
 // historyModels are all kinds, as --model names them.
 func historyModels() []historyModel {
-	return []historyModel{{"log", checkLog}}
+	all := []historyModel{{"log", checkLog}}
+	for _, name := range linearizability.ObjectModels() {
+		all = append(all, historyModel{name, checkObjects(name)})
+	}
+	return all
 }
 
 func join(claims []model.Claim) string {
@@ -200,21 +204,43 @@ func modelNames() []string {
 }
 
 // chooseModel takes the one that was named, or guesses by what the history does.
-func chooseModel(name string, s *surveyed) (historyModel, error) {
+func chooseModel(s *surveyed, f checkFlags) (historyModel, error) {
+	name, objects := f.model, s.kinds[histories.Object] > 0
 	if name == "auto" {
-		name = s.guess()
+		name = "log"
+		if objects {
+			var err error
+			if name, err = guess(s, f); err != nil {
+				return historyModel{}, err
+			}
+		}
 	}
 	all := historyModels()
 	i := slices.IndexFunc(all, func(m historyModel) bool { return m.name == name })
-	if i < 0 {
+	switch {
+	case i < 0:
 		return historyModel{}, usagef("--model is %q, expected auto or one of: %s", name, strings.Join(modelNames(), ", "))
-	}
-	if objects := s.kinds[histories.Object] > 0; objects == (name == "log") && s.operations > 0 {
-		what := "operations on a log"
-		if objects {
-			what = "operations on objects"
-		}
-		return historyModel{}, usagef("--model %s, but %s has %s", name, s.path, what)
+	case objects && name == "log":
+		return historyModel{}, usagef("--model log, but %s has operations on objects", s.path)
+	case !objects && name != "log" && s.operations > 0:
+		return historyModel{}, usagef("--model %s, but %s has operations on a log", name, s.path)
 	}
 	return all[i], nil
+}
+
+// guess names the model of a history of objects.
+func guess(s *surveyed, f checkFlags) (string, error) {
+	in, err := open(s.path, f.format)
+	if err != nil {
+		return "", malformed(err)
+	}
+	defer in.Close()
+	name, err := linearizability.GuessObjects(in.All())
+	switch {
+	case err != nil:
+		return "", malformed(fmt.Errorf("%s: %w", s.path, err))
+	case name == "":
+		return "", usagef("%s: no model allows all that its operations do, expected --model and one of: %s", s.path, strings.Join(modelNames(), ", "))
+	}
+	return name, nil
 }

@@ -118,6 +118,29 @@ func TestCheckOfNothingIsNoPass(t *testing.T) {
 	}
 }
 
+func TestCheckOfARegister(t *testing.T) {
+	step := func(op uint64, end histories.Type, do histories.Do, v histories.Datum) histories.Event {
+		return histories.Event{Kind: histories.Object, Process: 1, Op: op, Type: end, Steps: []histories.Step{{Do: do, Value: v, Offset: -1}}}
+	}
+	write := func(op uint64, end histories.Type, n int64) histories.Event {
+		return step(op, end, histories.Write, histories.IntDatum(n))
+	}
+	events := []histories.Event{write(0, histories.Invoke, 1), write(1, histories.OK, 1), write(0, histories.Invoke, 2), write(3, histories.OK, 2),
+		step(0, histories.Invoke, histories.Read, histories.Datum{}), step(5, histories.OK, histories.Read, histories.IntDatum(1))}
+	stale := writeHistory(t, events...)
+	if code, stdout, stderr := outcome(t, command(t, "check", stale)); code != 1 || !strings.Contains(stdout, "model register") || !strings.Contains(stdout, "nonlinearizable × 1") {
+		t.Errorf("a stale read: exit %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := outcome(t, command(t, "check", writeHistory(t, events[:4]...), "--model", "register")); code != 0 {
+		t.Errorf("two writes: exit %d\n%s%s", code, stdout, stderr)
+	}
+	for _, args := range [][]string{{"--model", "log"}, {"--claims", "no-loss"}, {"--contract", "x"}} {
+		if code, stdout, stderr := outcome(t, command(t, append([]string{"check", stale}, args...)...)); code != 254 || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: exit %d\n%s%s", args, code, stdout, stderr)
+		}
+	}
+}
+
 func TestCheckRefuses(t *testing.T) {
 	whole := writeHistory(t, logOfTwo(histories.Run{Producer: 1, Count: 2})...)
 	raw, err := os.ReadFile(whole)

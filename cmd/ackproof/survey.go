@@ -67,8 +67,3 @@ func survey(path, format string) (*surveyed, error) {
 	}
 	return s, nil
 }
-
-// guess names the model that fits what the history does.
-func (s *surveyed) guess() string {
-	return "log"
-}
