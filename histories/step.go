@@ -24,22 +24,27 @@ const (
 	AppendTo                // puts Value at the end of a list (list-append), of a string (key-value), of a log (Offset)
 	Acquire                 // of a mutex
 	Release
-	Enqueue // Value into a queue. Number: the sequence number that the queue gave, −1 none
+	Enqueue // Value, unique, into a queue. OK has in Number the sequence number that the queue gave, from 1, else 0 or −1. Old is the deduplication id, Nil: none
 	Dequeue // Value out of a queue, Nil: it was empty
 	Add     // Value to a set; Read then gives a List
 	Drain   // everything that is left of a queue, a List
-	// Work queues with leases (visibility time-outs).
-	Receive // Value was handed out; Number is the lease in ns. Nil: nothing was there
+	// Work queues with leases (visibility time-outs). Key names the queue, or the group of messages within it where order is kept per group. Sent with
+	// Enqueue. Times of leases are those of Event.Time.
+	//
+	// A Receive asks with a Nil Value; its OK has one Receive for every message that was handed out, or one with a Nil Value if none was. The lease
+	// runs from some moment between invocation and completion. Ack, Nack and Extend are about the lease that the same Process was given last.
+	Receive // Value was handed out; Number is the lease in ns
 	Ack     // Value is done with: deleted
-	Nack    // Value is given back
-	Extend  // the lease of Value begins anew; Number is its length in ns
-	// Consumer groups; Key names group and partition as "group/partition".
-	Commit    // Offset is committed; Value is the metadata that makes it unique, Number the generation
-	Committed // Offset was read back, −1 none; Value its metadata
-	Assigned  // the member owns the partition from Offset on; Number is the generation
-	Revoked   // and no longer
-	Delivered // records [Offset, Offset+Number) were given to the member
-	Processed // and dealt with
+	Nack    // Value is given back: the lease ends at once
+	Extend  // the lease of Value begins anew, now; Number is its length in ns
+	// Consumer groups; Key names group and partition as "group/partition". One operation may have steps on several partitions; its OK lists those
+	// that went through.
+	Commit    // Offset is committed (the next record to be read); Value is metadata that makes the commit unique, Nil: none; Number the generation, from 1, else 0 or −1
+	Committed // OK: Offset was read back, −1 none, with Value its metadata
+	Assigned  // OK: Process owns the partition and begins at Offset, −1 unknown; Number is the generation. The operation spans the look-up of the committed offset
+	Revoked   // OK: Process owns it no longer, and has been given nothing of it since the invocation; Number is the generation
+	Delivered // OK: records with offsets in [Offset, Offset+Number) were given to Process, without a gap; a poll over a gap has two steps
+	Processed // OK: Process has dealt with [Offset, Offset+Number)
 	// Conditional appends to one stream (S2). One operation is one step AppendTo or several: the conditions first, the AppendTo last. All
 	// conditions hold and everything happens, or nothing does.
 	//
