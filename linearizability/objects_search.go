@@ -81,7 +81,7 @@ const (
 //   - drop a reader, which changes nothing;
 //   - take the outcome and the interval of a writer as unknown: it may have happened at any time, or not at all.
 //
-// What is left with outcome and interval cannot be explained, whatever the others did. It is the smallest such set up to single operations, if time allows.
+// What is left cannot be explained, whatever became of the others. No single one of it can be spared, if time allows to find out.
 func (h *objects) shrink(c *component) *objectFinding {
 	deadline := time.Now().Add(shrinkTime)
 	illegal := func(items []item) bool {
@@ -105,44 +105,40 @@ func (h *objects) shrink(c *component) *objectFinding {
 			lo = mid + 1
 		}
 	}
-	firm := func() int { // how many still have an outcome
-		return len(slices.DeleteFunc(slices.Clone(items), func(it item) bool { return it.unknown }))
-	}
 	last := slices.MaxFunc(items, func(a, b item) int { return cmp.Compare(ended(a), ended(b)) })
-	for size := max(1, firm()/2); ; size /= 2 {
+	for size := len(items); size > 0; size /= 2 {
 		for from := 0; from < len(items); {
-			var less []item
-			n, skipped := 0, 0
-			for i, it := range items {
-				if i < from || it.unknown || it.op == last.op || n == size {
+			less := slices.Clone(items[:from])
+			n, i := 0, from // firm operations that are given up, and what has been gone through
+			for ; i < len(items) && n < size; i++ {
+				if it := items[i]; it.op == last.op || !it.firm() {
 					less = append(less, it)
-					if i >= from && n < size {
-						skipped++
+				} else if n++; !it.unknown {
+					if it, left := c.weaken(it); left {
+						it.inv = 0
+						less = append(less, it)
 					}
-					continue
-				}
-				n++
-				if it, left := c.weaken(it); left {
+				} else {
 					it.inv = 0
 					less = append(less, it)
 				}
 			}
+			next := len(less)
 			if n == 0 {
 				break
 			}
-			if illegal(less) {
-				from += n + skipped - (len(items) - len(less))
-				items = less
+			if less = append(less, items[i:]...); illegal(less) {
+				items, from = less, next
 			} else {
-				from += n + skipped
+				from = i
 			}
-		}
-		if size <= 1 {
-			break
 		}
 	}
 	return h.unexplained(c, items, last)
 }
+
+// firm tells that something is known of the operation beside what it was asked to do.
+func (it item) firm() bool { return !it.unknown || it.inv > 0 }
 
 // ended orders items by their certain ends.
 func ended(it item) uint64 {
@@ -178,7 +174,7 @@ func (h *objects) unexplained(c *component, items []item, last item) *objectFind
 	f := h.finding(model.Linearizable, model.Nonlinearizable, strings.Join(c.keys, ","), &h.ops[last.op])
 	var firm []item
 	for _, it := range items {
-		if !it.unknown && it.op != last.op {
+		if it.firm() && it.op != last.op {
 			firm = append(firm, it)
 		}
 	}
@@ -188,12 +184,22 @@ func (h *objects) unexplained(c *component, items []item, last item) *objectFind
 	var parts []string
 	for _, it := range firm {
 		op := &h.ops[it.op]
+		if it.unknown {
+			f.op("began", op)
+			parts = append(parts, fmt.Sprintf("process %d's %s only began at %s", op.process, h.deed(op), stamp(op.invTime)))
+			continue
+		}
 		f.op("before", op)
 		parts = append(parts, fmt.Sprintf("process %d's %s ran from %s to %s", op.process, h.deed(op), stamp(op.invTime), stamp(op.endTime)))
 	}
 	op := &h.ops[last.op]
 	f.op("unexplained", op)
-	others := len(c.items) - len(firm) - 1 - more
+	others := -len(firm) - 1 - more
+	for _, it := range c.items {
+		if it.inv <= last.ret {
+			others++
+		}
+	}
 	f.proof.Sentence = fmt.Sprintf("No run of %s explains process %d's %s from %s to %s", c.name(), op.process, h.deed(op), stamp(op.invTime), stamp(op.endTime))
 	if len(parts) > 0 {
 		f.proof.Sentence += ", for " + and(parts)
@@ -202,7 +208,7 @@ func (h *objects) unexplained(c *component, items []item, last item) *objectFind
 		f.proof.Sentence += fmt.Sprintf(" after %d more operations", more)
 	}
 	if others > 0 {
-		f.proof.Sentence += fmt.Sprintf(", whatever became of the other %d operations", others)
+		f.proof.Sentence += fmt.Sprintf(", whatever became of the %d others that had begun by then", others)
 	}
 	f.proof.Sentence += "."
 	return f
