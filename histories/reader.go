@@ -126,37 +126,21 @@ func (r *Reader) Next(ev *Event) error {
 func (r *Reader) Truncated() (at int64, truncated bool) { return r.at, r.truncated }
 
 // All gives every event that is left; the Runs and Steps of one are valid until the next is asked for. An error is the last thing given.
-func (r *Reader) All() iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		var ev Event
-		for {
-			switch err := r.Next(&ev); {
-			case err == io.EOF:
-				return
-			case err != nil:
-				yield(Event{}, err)
-				return
-			case !yield(ev, nil):
-				return
-			}
-		}
-	}
-}
+func (r *Reader) All() iter.Seq2[Event, error] { return all(r) }
 
 // Close closes the file of Open.
 func (r *Reader) Close() error { return r.close() }
 
 // ReadAll reads what is left of the history into memory.
-func (r *Reader) ReadAll() ([]Event, error) {
-	var all []Event
-	for ev, err := range r.All() {
-		if err != nil {
-			return all, err
-		}
-		ev.Runs, ev.Steps = append([]Run(nil), ev.Runs...), append([]Step(nil), ev.Steps...)
-		all = append(all, ev)
+func (r *Reader) ReadAll() ([]Event, error) { return readAll(r) }
+
+// endsBlock tells whether a block that a Writer would not have ended yet ends after the last event. The last block always may.
+func (r *Reader) endsBlock() bool {
+	if r.dec.at < len(r.dec.b) || len(r.dec.b)+blockHead >= flushBytes {
+		return false
 	}
-	return all, nil
+	_, err := r.r.Peek(1)
+	return err == nil
 }
 
 // Events gives the events of a slice the way a Reader does.
