@@ -38,9 +38,10 @@ type object struct {
 	name     string
 	promised []model.Claim
 	optIn    []model.Claim
-	does     []histories.Do // what its steps may do
-	single   bool           // an operation has one step only
-	check    func(*objects, *ObjectOptions) []model.ClaimResult
+	does     []histories.Do                                // what its steps may do
+	single   bool                                          // an operation has one step only
+	fault    func(s *histories.Step, answered bool) string // what is wrong with the values of a step, "" for nothing
+	check    func(*objects, *ObjectOptions) ([]model.ClaimResult, error)
 }
 
 var (
@@ -50,15 +51,15 @@ var (
 
 // kinds are the objects, each as narrow as possible: the first that allows all that a history does is the guess.
 var kinds = []object{
-	{name: "register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write}, single: true, check: (*objects).cells},
-	{name: "cas-register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.CompareAndSet}, single: true, check: (*objects).cells},
-	{name: "multi-register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.CompareAndSet}, check: (*objects).cells},
-	{name: "mutex", promised: linearizable, does: []histories.Do{histories.Acquire, histories.Release}, single: true, check: (*objects).cells},
+	{name: "register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write}, single: true, fault: cellFault, check: (*objects).cells},
+	{name: "cas-register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.CompareAndSet}, single: true, fault: cellFault, check: (*objects).cells},
+	{name: "multi-register", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.CompareAndSet}, fault: cellFault, check: (*objects).cells},
+	{name: "mutex", promised: linearizable, does: []histories.Do{histories.Acquire, histories.Release}, single: true, fault: cellFault, check: (*objects).cells},
 	{name: "set", promised: append(contents[:2:2], model.NoDirtyRead), optIn: []model.Claim{model.ReadAfterAck, model.NoDuplicate}, does: []histories.Do{histories.Add, histories.Read}, single: true,
-		check: (*objects).sets},
-	{name: "total-queue", promised: contents, optIn: []model.Claim{model.NoDuplicate}, does: []histories.Do{histories.Enqueue, histories.Dequeue, histories.Drain}, single: true, check: (*objects).queues},
-	{name: "kv", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.AppendTo}, single: true, check: (*objects).cells},
-	{name: "stream", promised: linearizable, check: (*objects).streams,
+		fault: setFault, check: (*objects).sets},
+	{name: "total-queue", promised: contents, optIn: []model.Claim{model.NoDuplicate}, does: []histories.Do{histories.Enqueue, histories.Dequeue, histories.Drain}, single: true, fault: queueFault, check: (*objects).queues},
+	{name: "kv", promised: linearizable, does: []histories.Do{histories.Read, histories.Write, histories.AppendTo}, single: true, fault: cellFault, check: (*objects).cells},
+	{name: "stream", promised: linearizable, fault: streamFault, check: (*objects).streams,
 		does: []histories.Do{histories.Read, histories.AppendTo, histories.CheckTail, histories.ExpectTail, histories.ExpectToken, histories.SetToken}},
 }
 
@@ -119,8 +120,11 @@ func CheckObjects(events iter.Seq2[histories.Event, error], name string, o Objec
 		name = h.guess()
 	}
 	k := kindOf(name)
+	if k == nil && name == "" {
+		return nil, fmt.Errorf("the history has no operation, or what it does is not what one of %s does", strings.Join(ObjectModels(), ", "))
+	}
 	if k == nil {
-		return nil, fmt.Errorf("no object of the history is a %q, expected one of %s", name, strings.Join(ObjectModels(), ", "))
+		return nil, fmt.Errorf("there is no object %q, expected one of %s", name, strings.Join(ObjectModels(), ", "))
 	}
 	if err := h.allow(k); err != nil {
 		return nil, err
@@ -130,7 +134,10 @@ func CheckObjects(events iter.Seq2[histories.Event, error], name string, o Objec
 		o.Claims = k.promised
 	}
 	h.kind, h.deadline = k, time.Now().Add(o.Budget)
-	all := k.check(h, &o)
+	all, err := k.check(h, &o)
+	if err != nil {
+		return nil, err
+	}
 	a := &Answer{Operations: h.counts, log: &history{}}
 	for _, c := range o.Claims {
 		i := slices.IndexFunc(all, func(r model.ClaimResult) bool { return r.ID == c })
@@ -151,29 +158,11 @@ func (h *objects) guess() string {
 		return ""
 	}
 	for i := range kinds {
-		if h.allow(&kinds[i]) == nil && h.typical(&kinds[i]) {
+		if h.allow(&kinds[i]) == nil {
 			return kinds[i].name
 		}
 	}
 	return ""
-}
-
-// typical tells apart kinds that do the same with different values.
-func (h *objects) typical(k *object) bool {
-	lists, batches := false, false
-	for _, s := range h.steps {
-		if s.Value.Form == histories.List {
-			lists = true
-			batches = batches || s.Do == histories.AppendTo
-		}
-	}
-	switch k.name {
-	case "set", "total-queue":
-		return true
-	case "stream":
-		return batches
-	}
-	return !lists
 }
 
 // allow says what a history has that the object does not know.
@@ -187,14 +176,70 @@ func (h *objects) allow(k *object) error {
 		if k.single && len(steps) > 1 {
 			return &histories.EventError{Seq: op.inv, What: fmt.Sprintf("an operation of %d steps, expected one step on a %s", len(steps), k.name)}
 		}
-		for _, s := range steps {
-			if !slices.Contains(k.does, s.Do) {
+		for i := range steps {
+			if s := &steps[i]; !slices.Contains(k.does, s.Do) {
 				return &histories.EventError{Seq: op.inv, What: fmt.Sprintf("%v, which a %s does not know", s.Do, k.name)}
+			} else if what := k.fault(s, false); what != "" {
+				return &histories.EventError{Seq: op.inv, What: what}
 			}
 		}
-		if seen := h.seen(op); len(seen) != len(steps) {
+		if op.outcome != histories.OK {
+			continue
+		}
+		seen := h.seen(op)
+		if len(seen) != len(steps) {
 			return &histories.EventError{Seq: op.end, What: fmt.Sprintf("%d steps complete an operation of %d", len(seen), len(steps))}
+		}
+		for i := range seen {
+			s := &seen[i]
+			if s.Do != steps[i].Do || s.Key != steps[i].Key {
+				return &histories.EventError{Seq: op.end, What: fmt.Sprintf("%v of %q completes %v of %q", s.Do, s.Key, steps[i].Do, steps[i].Key)}
+			}
+			if what := k.fault(s, true); what != "" {
+				return &histories.EventError{Seq: op.end, What: what}
+			}
 		}
 	}
 	return nil
+}
+
+func cellFault(s *histories.Step, _ bool) string {
+	if s.Value.Form == histories.List || s.Old.Form == histories.List {
+		return "a value is a list, expected nothing, a number or a text"
+	}
+	return ""
+}
+
+func setFault(s *histories.Step, answered bool) string {
+	switch {
+	case s.Do == histories.Add && s.Value.Form != histories.Int:
+		return fmt.Sprintf("an element is %s, expected a number", datum(s.Value))
+	case s.Do == histories.Read && answered && s.Value.Form != histories.List:
+		return fmt.Sprintf("a read found %s, expected a list of elements", datum(s.Value))
+	}
+	return ""
+}
+
+func queueFault(s *histories.Step, answered bool) string {
+	switch {
+	case s.Do == histories.Enqueue && s.Value.Form != histories.Int && s.Value.Form != histories.Text:
+		return fmt.Sprintf("%s is enqueued, expected a value", datum(s.Value))
+	case s.Do == histories.Dequeue && s.Value.Form == histories.List:
+		return "a list was dequeued, expected nothing, a number or a text"
+	case s.Do == histories.Drain && answered && s.Value.Form != histories.List:
+		return fmt.Sprintf("a drain found %s, expected a list", datum(s.Value))
+	}
+	return ""
+}
+
+func streamFault(s *histories.Step, answered bool) string {
+	switch {
+	case s.Do == histories.AppendTo && s.Value.Form != histories.List:
+		return fmt.Sprintf("an append of %s, expected the list of the records' hashes", datum(s.Value))
+	case s.Do == histories.Read && answered && s.Value.Form != histories.Int:
+		return fmt.Sprintf("a read found %s, expected the stream's hash", datum(s.Value))
+	case (s.Do == histories.ExpectToken || s.Do == histories.SetToken) && s.Value.Form != histories.Text:
+		return fmt.Sprintf("the fencing token is %s, expected a text", datum(s.Value))
+	}
+	return ""
 }

@@ -46,18 +46,17 @@ func (c *component) name() string {
 }
 
 // cells decides everything that is made of cells.
-func (h *objects) cells(o *ObjectOptions) []model.ClaimResult {
-	r := newResult(model.Linearizable)
+func (h *objects) cells(o *ObjectOptions) ([]model.ClaimResult, error) {
 	components, err := h.components(o)
 	if err != nil {
-		r.Verdict, r.Reason = model.Undecided, err.Error()
-		return []model.ClaimResult{r}
+		return nil, err
 	}
-	return []model.ClaimResult{h.decide(components, r, o)}
+	return []model.ClaimResult{h.decide(components, o)}, nil
 }
 
 // decide goes through the components, the small ones first: what they leave of the budget is the others'.
-func (h *objects) decide(components []*component, r model.ClaimResult, o *ObjectOptions) model.ClaimResult {
+func (h *objects) decide(components []*component, o *ObjectOptions) model.ClaimResult {
+	r := newResult(model.Linearizable)
 	slices.SortStableFunc(components, func(a, b *component) int { return cmp.Compare(len(a.items), len(b.items)) })
 	var found objectFindings
 	var undecided []string
@@ -153,7 +152,7 @@ func (h *objects) components(o *ObjectOptions) ([]*component, error) {
 		for _, s := range steps {
 			a, err := access(s, text)
 			if err != nil {
-				return nil, fmt.Errorf("operation %d: %w", op.inv, err)
+				return nil, &histories.EventError{Seq: op.inv, What: err.Error()}
 			}
 			if root := find(s.Key); root != find(steps[0].Key) {
 				parent[root] = find(steps[0].Key)

@@ -18,7 +18,7 @@ import (
 //
 // Elements acknowledged after the end began are undecided, and all are if there is no end. Cost: O(n) for n operations and elements of replies, with a hash
 // table of the elements. Not promised: any order, and that an element was not given out by a dequeue that was refused.
-func (h *objects) queues(o *ObjectOptions) []model.ClaimResult {
+func (h *objects) queues(o *ObjectOptions) ([]model.ClaimResult, error) {
 	loss, phantom, double := newResult(model.NoLoss), newResult(model.NoPhantom), newResult(model.NoDuplicate)
 	var all queueFindings
 	keys, ops := h.byKey()
@@ -35,7 +35,7 @@ func (h *objects) queues(o *ObjectOptions) []model.ClaimResult {
 	judged(&loss, all.why, all.acked, "no enqueue was acknowledged")
 	judged(&phantom, "", all.dequeued, "nothing was dequeued")
 	judged(&double, "", all.dequeued, "nothing was dequeued")
-	return []model.ClaimResult{loss, phantom, double}
+	return []model.ClaimResult{loss, phantom, double}, nil
 }
 
 // queueFindings is what the queues of a history have to say together.
@@ -182,14 +182,14 @@ func (h *objects) queue(key string, ops []int32, all *queueFindings) {
 	open := late
 	why := ""
 	if late > 0 {
-		why = fmt.Sprintf("%d acknowledged elements%s were not dequeued, the first is %v; nothing shows that the queue was empty after it was acknowledged: a drain would settle it", late, inKey(key), firstLate.value)
+		why = fmt.Sprintf("%s%s never dequeued, the first is %v; nothing shows that the queue was empty after it was acknowledged: a drain would settle it", several(late, "acknowledged element"), inKey(key), firstLate.value)
 	}
 	switch {
 	case lost == 0:
 	case drained || lost <= takers:
 		open += lost
-		why = fmt.Sprintf("%d acknowledged elements%s were not dequeued, the first is %v, and %d operations of unknown outcome (the first is operation %d of process %d) may have taken them: their outcomes would settle it",
-			lost, inKey(key), missing[0].value, takers, h.ops[first].inv, h.ops[first].process)
+		why = fmt.Sprintf("%s%s never dequeued, the first is %v, and %s of unknown outcome (the first is operation %d of process %d) may have taken them: their outcomes would settle it",
+			several(lost, "acknowledged element"), inKey(key), missing[0].value, several(takers, "operation"), h.ops[first].inv, h.ops[first].process)
 	default:
 		for _, p := range missing[:min(len(missing), lost-takers)] {
 			all.lost.add(h.undequeued(key, p, lost, takers, end))
@@ -212,7 +212,7 @@ func (h *objects) undequeued(key string, p *parcel, lost, takers int, end int32)
 	}
 	f.proof.Sentence = fmt.Sprintf("Element %v was enqueued%s by process %d and acknowledged at %s, but nobody was ever given it, though %s", p.value, toKey(key), put.process, stamp(put.endTime), how)
 	if takers > 0 {
-		f.proof.Sentence += fmt.Sprintf("; it is one of %d such elements, of which the %d dequeues of unknown outcome can have taken %d at most", lost, takers, takers)
+		f.proof.Sentence += fmt.Sprintf("; it is one of %d such elements, of which the %s of unknown outcome can have taken %d at most", lost, several(takers, "dequeue"), takers)
 	}
 	f.proof.Sentence += "."
 	return f

@@ -202,13 +202,13 @@ func (h *objects) unexplained(c *component, items []item, last item) *objectFind
 	}
 	f.proof.Sentence = fmt.Sprintf("No run of %s explains process %d's %s from %s to %s", c.name(), op.process, h.deed(op), stamp(op.invTime), stamp(op.endTime))
 	if len(parts) > 0 {
-		f.proof.Sentence += ", for " + and(parts)
+		f.proof.Sentence += ", since " + and(parts)
 	}
 	if more > 0 {
-		f.proof.Sentence += fmt.Sprintf(" after %d more operations", more)
+		f.proof.Sentence += " after " + several(more, "more operation")
 	}
 	if others > 0 {
-		f.proof.Sentence += fmt.Sprintf(", whatever became of the %d others that had begun by then", others)
+		f.proof.Sentence += fmt.Sprintf(", whatever became of the %s that had begun by then", several(others, "other"))
 	}
 	f.proof.Sentence += "."
 	return f
@@ -222,6 +222,14 @@ func and(parts []string) string {
 	return strings.Join(parts, "")
 }
 
+// several counts things.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "one " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // deed is what an operation did, for the middle of a sentence.
 func (h *objects) deed(op *action) string {
 	if h.kind != nil && h.kind.name == "stream" {
@@ -231,7 +239,7 @@ func (h *objects) deed(op *action) string {
 	for _, s := range h.seen(op) {
 		parts = append(parts, stepDeed(s))
 	}
-	return strings.Join(parts, ", ")
+	return and(parts)
 }
 
 func stepDeed(s histories.Step) string {

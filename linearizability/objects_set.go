@@ -21,7 +21,7 @@ import (
 //
 // Cost: O(n log n) for n operations and elements of replies; memory 4 bytes for each of the latter beyond the history. Not promised: that reads which overlap agree
 // on an order of the adds (a long fork), so the claim linearizable is not made.
-func (h *objects) sets(o *ObjectOptions) []model.ClaimResult {
+func (h *objects) sets(o *ObjectOptions) ([]model.ClaimResult, error) {
 	loss, phantom, dirty, stale, double := newResult(model.NoLoss), newResult(model.NoPhantom), newResult(model.NoDirtyRead), newResult(model.ReadAfterAck), newResult(model.NoDuplicate)
 	var all setFindings
 	keys, ops := h.byKey()
@@ -44,7 +44,7 @@ func (h *objects) sets(o *ObjectOptions) []model.ClaimResult {
 	judged(&dirty, "", all.found, "no read found anything")
 	judged(&stale, "", min(all.reads, all.acked), "no add was acknowledged, or no read was answered")
 	judged(&double, "", all.found, "no read found anything")
-	return []model.ClaimResult{loss, phantom, dirty, stale, double}
+	return []model.ClaimResult{loss, phantom, dirty, stale, double}, nil
 }
 
 // judged gives the verdict of a result whose anomalies are in.
@@ -203,7 +203,9 @@ func (h *objects) unfound(key string, e *element, without *action, claim model.C
 		early := &h.ops[e.early]
 		text = fmt.Sprintf("Process %d's read found element %d%s at %s", early.process, e.value, inKey(key), stamp(early.endTime))
 		f.op("seen", early)
-		if e.ack != forever {
+		if e.ack == forever {
+			text += fmt.Sprintf(", which process %d had begun to add at %s", add.process, stamp(add.invTime))
+		} else {
 			text += fmt.Sprintf(", which process %d added and had acknowledged at %s", add.process, stamp(add.endTime))
 		}
 	}

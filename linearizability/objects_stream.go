@@ -8,8 +8,7 @@ import (
 )
 
 // streams decides S2's streams, each key by itself.
-func (h *objects) streams(o *ObjectOptions) []model.ClaimResult {
-	r := newResult(model.Linearizable)
+func (h *objects) streams(o *ObjectOptions) ([]model.ClaimResult, error) {
 	keys, ops := h.byKey()
 	var components []*component
 	for _, key := range keys {
@@ -21,8 +20,7 @@ func (h *objects) streams(o *ObjectOptions) []model.ClaimResult {
 			}
 			call, err := streamCall(h.asked(op), h.seen(op))
 			if err != nil {
-				r.Verdict, r.Reason = model.Undecided, fmt.Sprintf("operation %d: %v", op.inv, err)
-				return []model.ClaimResult{r}
+				return nil, &histories.EventError{Seq: op.inv, What: err.Error()}
 			}
 			call.Unknown = op.indeterminate()
 			it := item{op: i, call: call, inv: op.inv, ret: op.ret(), unknown: call.Unknown, reader: call.Verb != model.StreamAppend}
@@ -32,7 +30,7 @@ func (h *objects) streams(o *ObjectOptions) []model.ClaimResult {
 		}
 		components = append(components, c)
 	}
-	return []model.ClaimResult{h.decide(components, r, o)}
+	return []model.ClaimResult{h.decide(components, o)}, nil
 }
 
 // streamCall takes the conditions from what was asked and the answer from what was seen: in both the last step is the one that does something.

@@ -139,7 +139,7 @@ func (u *unique) conflict(a, b *zone) {
 		return
 	}
 	first, second := &u.h.ops[a.first], &u.h.ops[b.far]
-	f.proof.Sentence = fmt.Sprintf("In %s %v was %s by process %d by %s, before process %d began to %s %v at %s; but %v was %s by process %d by %s, before process %d began to %s %v at %s; and each was written only once.",
+	f.proof.Sentence = fmt.Sprintf("In %s, %v was %s by process %d by %s, before process %d began to %s %v at %s; but %v was %s by process %d by %s, before process %d began to %s %v at %s; and each was written only once.",
 		u.c.name(), a.value, u.deed(first), first.process, stamp(first.endTime), second.process, u.doing(second), b.value, stamp(second.invTime),
 		b.value, u.deed(by), by.process, stamp(by.endTime), again.process, u.doing(again), a.value, stamp(again.invTime))
 	f.op("first", first)

@@ -112,11 +112,14 @@ func (c StreamCall) apply(s stream) (stream, bool) {
 func (c StreamCall) String() string {
 	switch c.Verb {
 	case StreamRead:
-		return fmt.Sprintf("read: tail %d, hash %016x", c.Tail, c.Hash)
+		return fmt.Sprintf("read up to tail %d with hash %016x", c.Tail, c.Hash)
 	case StreamTail:
-		return fmt.Sprintf("check-tail: %d", c.Tail)
+		return fmt.Sprintf("check-tail that found %d", c.Tail)
 	}
 	text := fmt.Sprintf("append of %d records", len(c.Records))
+	if len(c.Records) == 1 {
+		text = "append of one record"
+	}
 	if c.Token != nil {
 		text += fmt.Sprintf(" under token %q", *c.Token)
 	}
@@ -129,5 +132,5 @@ func (c StreamCall) String() string {
 	if c.Unknown {
 		return text + " (unknown outcome)"
 	}
-	return text + fmt.Sprintf(": tail %d", c.Tail)
+	return text + fmt.Sprintf(" that made the tail %d", c.Tail)
 }
