@@ -49,7 +49,8 @@ const (
 )
 
 // Run is a stretch of records with consecutive offsets whose values are consecutive sequence numbers of one producer.
-// In Append events the offset is unknown and 0.
+// In Append events the offset is unknown and 0. A negative Producer is nobody in particular: its sequence numbers name values and say nothing
+// of the order of sending (KeyProducer).
 type Run struct {
 	Offset   int64
 	Producer int32

@@ -132,8 +132,10 @@ func (j *jepsen) push(ev Event) { j.queue = append(j.queue, queued{ev: ev}) }
 
 // fields are the keys of one operation, as nodes of the tree; 0, the operation itself, where one is missing.
 type fields struct {
-	index, time, typ, process, f, value, key, seek, offset, number, node int32
-	extras                                                               []byte // what else there is, as EDN
+	index, time, typ, process, f, value, key      int32
+	seek, seekTo                                  int32  // of an assign: :seek-to-beginning?, and our :seek {key offset}
+	offset, number, node, code, high, epoch, note int32  // what our own export adds
+	extras                                        []byte // what else there is, as EDN
 }
 
 func (j *jepsen) fields(root int32) (f fields, err error) {
@@ -165,10 +167,21 @@ func (j *jepsen) fields(root int32) (f fields, err error) {
 			field = &f.offset
 		case "number":
 			field = &f.number
-		case "node":
-			if t.nodes[v].kind == intNode {
-				field = &f.node
+		case "seek":
+			field = &f.seekTo
+		case "note":
+			if t.nodes[v].kind == stringNode && f.note == 0 {
+				f.note, k = v, t.nodes[v].next
+				continue
 			}
+		case "node":
+			field = number(t, v, &f.node)
+		case "code":
+			field = number(t, v, &f.code)
+		case "high-watermark":
+			field = number(t, v, &f.high)
+		case "leader-epoch":
+			field = number(t, v, &f.epoch)
 		}
 		switch {
 		case field != nil && *field != 0:
@@ -195,6 +208,38 @@ func (j *jepsen) fields(root int32) (f fields, err error) {
 		}
 	}
 	return f, err
+}
+
+// number takes a key as one of ours only if its value is a number: others may use the name otherwise.
+func number(t *tree, v int32, field *int32) *int32 {
+	if t.nodes[v].kind != intNode {
+		return nil
+	}
+	return field
+}
+
+// ours reads what our own export adds to an operation.
+func (j *jepsen) ours(ev *Event, f *fields) (err error) {
+	t := &j.tree
+	if f.node != 0 && err == nil {
+		err = narrow(t, f.node, &ev.Node)
+	}
+	if f.code != 0 && err == nil {
+		err = narrow(t, f.code, &ev.Code)
+	}
+	if f.high != 0 && err == nil {
+		err = wide(t, f.high, &ev.HighWatermark)
+	}
+	if f.epoch != 0 && err == nil {
+		err = narrow(t, f.epoch, &ev.LeaderEpoch)
+	}
+	if f.note != 0 && err == nil {
+		ev.Note, err = t.text(f.note)
+		if len(f.extras) > 0 {
+			ev.Note = joinNotes(string(f.extras), ":note "+string(t.appendEDN(nil, f.note)))
+		}
+	}
+	return err
 }
 
 // operation takes the operation in the tree.
@@ -248,12 +293,8 @@ func (j *jepsen) operation() error {
 		return fmt.Errorf(":process %s, expected a number of 32 bits", t.show(f.process))
 	}
 	ev.Process, ev.Note = int32(process), string(f.extras)
-	if f.node != 0 {
-		node, err := t.integer(f.node)
-		if err != nil || node < math.MinInt32 || node > math.MaxInt32 {
-			return fmt.Errorf(":node %s, expected a number of 32 bits", t.show(f.node))
-		}
-		ev.Node = int32(node)
+	if err := j.ours(&ev, &f); err != nil {
+		return err
 	}
 	if ev.Type == Invoke {
 		return j.invoke(ev, name, &f)
@@ -265,6 +306,18 @@ func (j *jepsen) operation() error {
 func (j *jepsen) mark(ev Event, f *fields) {
 	t := &j.tree
 	ev.Kind, ev.Type = Fault, Info
+	if name := string(t.name(f.f)); (name == "phase" || name == "fault") && f.value != 0 && t.nodes[f.value].kind == stringNode && len(f.extras) == 0 {
+		if note, err := t.text(f.value); err == nil { // a mark of our own
+			if ev.Note = note; name == "phase" {
+				ev.Kind = Phase
+			}
+			if f.offset != 0 {
+				ev.Offset, _ = t.integer(f.offset)
+			}
+			j.push(ev)
+			return
+		}
+	}
 	note := append([]byte(":f "), t.appendEDN(nil, f.f)...)
 	if f.value != 0 {
 		note = append(append(note, ", :value "...), t.appendEDN(nil, f.value)...)
@@ -293,6 +346,10 @@ func (j *jepsen) invoke(ev Event, name string, f *fields) error {
 	case isLog && (!j.whole || isControl(name)):
 		op.kafka = true
 		err = j.invokeKafka(op, ev, f)
+	case logEnd(name) != 0:
+		ev.Kind, ev.Op = logEnd(name), op.id
+		err = j.logEnd(&ev, f)
+		j.push(ev)
 	case isLog:
 		ev.Op = op.id
 		ev.Steps, err = j.kafkaSteps(f, Invoke)
@@ -328,6 +385,13 @@ func (j *jepsen) complete(ev Event, name string, f *fields) error {
 	}
 	ev.Op = op.id
 	var err error
+	if ev.Kind = logEnd(name); ev.Kind != 0 {
+		if err = j.logEnd(&ev, f); err == nil {
+			j.push(ev)
+		}
+		return err
+	}
+	ev.Kind = Object
 	if op.steps == nil {
 		ev.Steps, err = j.kafkaSteps(f, ev.Type)
 	} else {

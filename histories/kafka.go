@@ -74,6 +74,31 @@ func (j *jepsen) isKafkaOp(m int32) bool {
 	return name == "send" || name == "poll"
 }
 
+// logEnd is the kind of an operation of our own export that asks for an end of a log, 0 for others.
+func logEnd(name string) Kind {
+	for _, k := range [...]Kind{EndOffset, StartOffset, CopyEnd} {
+		if kindNames[k] == name {
+			return k
+		}
+	}
+	return 0
+}
+
+// logEnd reads its value, [key offset].
+func (j *jepsen) logEnd(ev *Event, f *fields) (err error) {
+	t := &j.tree
+	if f.value == 0 || !t.isVector(f.value, 2) {
+		return fmt.Errorf("%v with :value %s, expected [key offset]", ev.Kind, t.show(f.value))
+	}
+	if ev.Partition, err = j.partition(t.child(f.value, 0)); err != nil {
+		return err
+	}
+	if o := t.child(f.value, 1); t.nodes[o].kind != nilNode {
+		ev.Offset, err = t.integer(o)
+	}
+	return err
+}
+
 // microOps gives the micro-operations of a send, a poll or a transaction.
 func (j *jepsen) microOps(f *fields) ([]int32, error) {
 	t := &j.tree
@@ -267,6 +292,9 @@ func (j *jepsen) completeKafka(op *jepsenOp, ev Event, f *fields) error {
 	if isControl(op.f) {
 		return j.control(op.f, &ev, f)
 	}
+	if f.high == 0 {
+		ev.HighWatermark = -1
+	}
 	var reads []pollRead
 	var offsets []int64
 	if t := &j.tree; f.value != 0 && t.nodes[f.value].kind != nilNode || ev.Type == OK {
@@ -297,7 +325,7 @@ func (j *jepsen) completeKafka(op *jepsenOp, ev Event, f *fields) error {
 	if ev.Type == OK && len(offsets) != len(op.sends) {
 		return fmt.Errorf("%d sends are completed, expected the %d of the invocation", len(offsets), len(op.sends))
 	}
-	if ev.Type == Info {
+	if ev.Type == Info && ev.Code == 0 {
 		ev.Code = NoAnswer
 	}
 	for i, s := range op.sends {
@@ -335,6 +363,18 @@ func (j *jepsen) control(name string, ev *Event, f *fields) error {
 	if f.value == 0 || !t.isVector(f.value, -1) && t.nodes[f.value].kind != setNode {
 		return fmt.Errorf("an assign without keys, expected a :value such as [0 1]")
 	}
+	from := map[int32]int64{}
+	if f.seekTo != 0 && t.nodes[f.seekTo].kind == mapNode {
+		for k := f.seekTo + 1; k < t.nodes[f.seekTo].next; k = t.nodes[t.nodes[k].next].next {
+			key, err := j.partition(k)
+			if err != nil {
+				return fmt.Errorf(":seek: %w", err)
+			}
+			if from[key], err = j.offset(t.nodes[k].next); err != nil {
+				return fmt.Errorf(":seek: %w", err)
+			}
+		}
+	}
 	seek := f.seek != 0 && string(t.raw(f.seek)) == "true"
 	for k := range t.children(f.value) {
 		key, err := j.partition(k)
@@ -350,6 +390,9 @@ func (j *jepsen) control(name string, ev *Event, f *fields) error {
 			if seek {
 				position.next = 0
 			}
+		}
+		if next, given := from[key]; given {
+			position.next = next
 		}
 		now.at[key] = position
 	}
@@ -398,6 +441,9 @@ func (j *jepsen) fetched(op *jepsenOp, ev *Event, reads []pollRead) {
 		invocations = append(invocations, fetch)
 		done := fetch
 		done.Type, done.Time, done.Node, done.Pipelined, done.Runs, done.HighWatermark, done.Note = OK, ev.Time, ev.Node, false, r.runs, -1, ev.Note
+		if len(reads) == 1 {
+			done.HighWatermark = ev.HighWatermark
+		}
 		ev.Note = ""
 		j.push(done)
 		reader.at[r.key] = at

@@ -19,6 +19,9 @@ func (h *history) producerOrder(t *tally) (looked int64) {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
+		if id < 0 { // its sequence numbers are names and no order of sending (histories.KeyProducer)
+			continue
+		}
 		type furthest struct{ position, record int32 }
 		last := make(map[int32]furthest) // by partition
 		for _, s := range h.producers[id].spans {

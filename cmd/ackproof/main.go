@@ -34,6 +34,7 @@ func commands() []*cobra.Command {
 		newVerifyCommand(),
 		newBrokerCommand(),
 		newBenchCommand(),
+		newConvertCommand(),
 	}
 }
 

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"ackproof/histories"
+	"ackproof/model"
+)
+
+func newConvertCommand() *cobra.Command {
+	var from, to string
+	cmd := &cobra.Command{
+		Use:   "convert IN OUT",
+		Short: "turn a history into another format",
+		Long: `Reads a history of any format and writes it in another. The format of IN is guessed from its first
+bytes; that of OUT is what its suffix says: .bin native, .jsonl JSON lines, .edn Jepsen's EDN. OUT
+may be - for standard output, with --to.
+
+Native and JSON lines keep everything: converting there and back gives the same bytes. EDN is
+for Jepsen's own checkers; it keeps operations, values, offsets and real-time order.
+
+Exit codes: 0 converted; 3 OUT could not be written; 254 wrong usage or IN is malformed, and OUT is
+not touched.`,
+		Example: `  ackproof convert store/latest/history.bin history.jsonl
+  ackproof convert history.edn history.bin
+  ackproof convert history.bin - --to edn`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			format := histories.Format(to)
+			if to == "" {
+				if format = histories.FormatOf(args[1]); format == "" {
+					return usagef("%s has no suffix of a format, expected .bin, .jsonl or .edn, or --to", args[1])
+				}
+			}
+			if from != "" && !slices.Contains(histories.Formats(), histories.Format(from)) {
+				return usagef("--from is %q, expected one of %v", from, histories.Formats())
+			}
+			return convert(args[0], histories.Format(from), args[1], format)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&from, "from", "", fmt.Sprintf("format of IN, one of %v (default: guessed)", histories.Formats()))
+	flags.StringVar(&to, "to", "", "format of OUT: native, jsonl or edn (default: what OUT's suffix says)")
+	return cmd
+}
+
+// convert writes beside OUT and renames, so that a malformed history leaves what was there.
+func convert(in string, from histories.Format, out string, to histories.Format) (err error) {
+	if _, err := histories.NewEventWriter(io.Discard, to, histories.Header{}); err != nil {
+		return usagef("%v", err)
+	}
+	file, err := histories.OpenAny(in, from)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	defer file.Close()
+	target := os.Stdout
+	if out != "-" {
+		if target, err = os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*"); err != nil {
+			return exitError{model.ExitInfrastructure, fmt.Sprintf("write %s: %v", out, err)}
+		}
+		defer os.Remove(target.Name()) // no longer there after the rename
+		defer target.Close()
+	}
+	buffered := bufio.NewWriterSize(target, 256<<10)
+	events, err := histories.Convert(buffered, to, file)
+	switch {
+	case errors.Is(err, histories.ErrMalformed):
+		return usagef("%v", err)
+	case err == nil:
+		err = buffered.Flush()
+	}
+	if err == nil && out != "-" {
+		if err = target.Chmod(0o644); err == nil {
+			err = target.Close()
+		}
+		if err == nil {
+			err = os.Rename(target.Name(), out)
+		}
+	}
+	if err != nil {
+		return exitError{model.ExitInfrastructure, fmt.Sprintf("convert %s to %s: %v", in, out, err)}
+	}
+	fmt.Fprintf(os.Stderr, "%s events, %s to %s\n", humanize.Comma(events), file.Format(), to)
+	if at, cut := file.Truncated(); cut {
+		fmt.Fprintf(os.Stderr, "%s is cut off inside its last block, at byte %d: that block is left out\n", in, at)
+	}
+	if n := file.Noise(); n > 0 {
+		fmt.Fprintf(os.Stderr, "%s lines of %s are no operations\n", humanize.Comma(n), in)
+	}
+	return nil
+}
