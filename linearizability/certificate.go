@@ -65,6 +65,9 @@ func (t *tally) prove(f finding) *model.Certificate {
 			c.Sentence += fmt.Sprintf(", as the read at %s found", c.began(c.op("reader", r)))
 		}
 		c.Sentence += "."
+		if behind := f.part.base + int64(t.position[f.other]); h.ackedAt(f.other) != behind {
+			c.opIf("witness", h.returning(f.part, behind, f.other, none))
+		}
 	case model.ReorderedRealtime:
 		late := c.op("late", f.a)
 		by := &h.ops[f.b]
@@ -81,7 +84,7 @@ func (t *tally) prove(f finding) *model.Certificate {
 			known = fmt.Sprintf("the end of the log had been answered as %d at %s", by.offset, c.ended(known0))
 		}
 		c.Sentence = fmt.Sprintf("%s was sent at %s, after %s, and yet lies at %s.", c.record(f.record), c.began(late), known, where)
-		if h.ackedAt(f.record) < 0 {
+		if h.ackedAt(f.record) != f.offset {
 			c.opIf("reader", h.returning(f.part, f.offset, f.record, none))
 		}
 	case model.InconsistentOffset:

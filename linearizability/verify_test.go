@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"ackproof/histories"
@@ -78,4 +79,38 @@ func TestVerifierRejects(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestVerifierAcceptsSpoiled: so it is for whatever the checkers find in damaged histories.
+func TestVerifierAcceptsSpoiled(t *testing.T) {
+	kinds := make(map[model.Anomaly]int)
+	for i := range scaled(t, 1500) {
+		r := rand.New(rand.NewPCG(12, uint64(i)))
+		s := newCluster(r, configuration(i))
+		s.run(200)
+		if r.IntN(3) == 0 {
+			rewrite(r, s)
+		} else {
+			for range 1 + r.IntN(3) {
+				spoil(r, s)
+			}
+		}
+		for _, claim := range decide(t, &s.script, s.c, whole(), model.ReadAfterAck).Claims {
+			for _, x := range claim.Anomalies {
+				c := *x.Proof
+				c.Bind("../history.bin", 7)
+				kinds[x.Kind]++
+				if err := verify.Certificate(c, 7, histories.Events(s.events)); err != nil {
+					raw, _ := json.MarshalIndent(c, "", " ")
+					t.Errorf("history %d: %v\n%s", i, err, raw)
+				}
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if len(kinds) < 14 {
+		t.Errorf("certificates of %v only: they prove little", kinds)
+	}
 }

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"ackproof/histories"
 	"ackproof/model"
 )
@@ -66,13 +68,12 @@ func passes(o *operation, offset int64) bool {
 }
 
 // gone demands that the final log does not have v at the certificate's offset: a final read passed it without v, or the log ended below, asked later than since.
-func (p *proof) gone(v value, since *operation) {
+func (p *proof) gone(v []value, since *operation) {
 	for _, o := range p.ops {
 		p.need(o.begin.Kind != histories.StartOffset || !o.ok() || o.end.Offset <= max(p.Offset, 0), "the log starts above the offset")
 	}
 	if o := p.role("final"); o != nil {
-		w, any := o.at(p.Offset)
-		p.need(p.final(o) && passes(o, p.Offset) && (!any || w != v), "the final read does not show another record or none at the offset")
+		p.need(p.final(o) && passes(o, p.Offset) && differs(v, o.at(p.Offset)), "the final read does not show another record or none at the offset")
 		return
 	}
 	e := p.as("end")
@@ -90,23 +91,39 @@ func (p *proof) gone(v value, since *operation) {
 func lost(p *proof) {
 	w := p.as("write")
 	p.need(w.begin.Kind == histories.Append && w.ok() && w.begin.Partition == p.Partition, "the write was not acknowledged")
-	v, found := w.at(p.Offset)
-	p.need(found, "nothing was acknowledged at offset %d", p.Offset)
-	if p.Offset < 0 && p.need(len(p.Operations[0].Quote.Records) > 0, "no record is quoted") {
+	if !p.need(len(w.at(p.Offset)) > 0 && len(p.Operations[0].Quote.Records) > 0, "nothing was acknowledged at offset %d", p.Offset) {
+		return
+	}
+	v := w.at(p.Offset)[0]
+	if p.Offset < 0 { // acknowledged without an offset: the record that is quoted
 		r := p.Operations[0].Quote.Records[0]
 		v = value{producer: r.Producer, sequence: r.Sequence}
 	}
-	p.gone(v, w)
+	p.gone([]value{v}, w)
 	for _, o := range p.ops {
-		p.need(!o.begin.Kind.IsRead() || !p.final(o) || !o.has(v), "the final log has the record after all")
+		for k, found := range o.records() {
+			p.need(found != v || !o.begin.Kind.IsRead() || !p.final(o) || p.log(k) != v, "the final log has the record after all, at offset %d", k)
+		}
 	}
+}
+
+// log is the record that the final log has at an offset: as the first read of the drain says, or where none passed, of a copy.
+func (p *proof) log(offset int64) value {
+	for _, kind := range [...]histories.Kind{histories.Fetch, histories.CopyRead} {
+		for _, o := range p.ops {
+			if all := o.at(offset); len(all) > 0 && o.begin.Kind == kind && all[0].defect == histories.Sound && p.final(o) {
+				return all[0]
+			}
+		}
+	}
+	return value{producer: -1}
 }
 
 func dirty(p *proof) {
 	r := p.as("reader")
-	v, found := r.at(p.Offset)
-	p.need(r.begin.Kind.IsRead() && r.begin.Partition == p.Partition && found && !p.final(r), "no read before the drain returned a record at the offset")
-	p.gone(v, r)
+	if p.need(r.begin.Kind.IsRead() && r.begin.Partition == p.Partition && len(r.at(p.Offset)) > 0 && !p.final(r), "no read before the drain returned a record at the offset") {
+		p.gone(r.at(p.Offset), r)
+	}
 }
 
 // claims gives the records that cited operations put at the certificate's offset, and those that they put elsewhere.
@@ -137,18 +154,18 @@ func conflict(p *proof) {
 		_, other := elsewhere[here[0]]
 		p.need(other, "the operations agree on the record of the offset")
 		for _, o := range p.ops {
-			w, found := o.at(p.Offset)
-			p.need(!p.final(o) || !o.begin.Kind.IsRead() || !found || w != here[0], "the final log has the record at the offset")
+			p.need(!p.final(o) || !o.begin.Kind.IsRead() || !slices.Contains(o.at(p.Offset), here[0]), "the final log has the record at the offset")
 		}
 	}
 }
 
 func divergence(p *proof) {
 	a, b := p.as("copy"), p.as("other")
-	v, one := a.at(p.Offset)
-	w, two := b.at(p.Offset)
-	p.need(a.begin.Kind == histories.CopyRead && b.begin.Kind.IsRead() && p.final(a) && p.final(b) && passes(a, p.Offset) && passes(b, p.Offset), "not two reads of the drain past the offset")
-	p.need((one || two) && (one != two || v != w), "both reads agree on the offset")
+	p.need(a.begin.Kind == histories.CopyRead && b.begin.Kind.IsRead() && p.final(a) && p.final(b), "not two reads of the drain")
+	for _, o := range []*operation{a, b} {
+		p.need(len(o.at(p.Offset)) > 0 || passes(o, p.Offset), "a read did not come past the offset")
+	}
+	p.need(differs(a.at(p.Offset), b.at(p.Offset)), "both reads agree on the offset")
 }
 
 func duplicate(p *proof) {
@@ -231,8 +248,7 @@ func gap(p *proof) {
 	known := p.as("known")
 	p.need(p.length(known) > p.Offset, "no offset above was known to exist")
 	if f := p.role("final"); f != nil {
-		_, any := f.at(p.Offset)
-		p.need(p.final(f) && passes(f, p.Offset) && !any, "the final read did not pass the offset without a record")
+		p.need(p.final(f) && passes(f, p.Offset) && len(f.at(p.Offset)) == 0, "the final read did not pass the offset without a record")
 		return
 	}
 	start, seen, filled := int64(0), make(map[value]bool), make(map[int64]bool)
@@ -265,42 +281,34 @@ func gap(p *proof) {
 	p.need(fit < holes, "%d records of unknown place could have filled the %d holes up to the offset", fit, holes)
 }
 
-// returned demands a read that returned a value at the offset.
-func (p *proof) returned() (*operation, value) {
-	r := p.as("reader")
-	v, found := r.at(p.Offset)
-	p.need(r.begin.Kind.IsRead() && r.begin.Partition == p.Partition && found, "the read returned nothing at the offset")
-	return r, v
+// returned demands a read of the partition that returned a value at the offset for which a condition holds.
+func (p *proof) returned(r *operation, bad func(v value) bool, good string) {
+	p.need(r.begin.Kind.IsRead() && r.begin.Partition == p.Partition && slices.ContainsFunc(r.at(p.Offset), bad), "the read returned nothing at the offset, or %s", good)
 }
 
 func phantom(p *proof) {
-	_, v := p.returned()
-	p.need(v.defect == histories.Sound, "the value is not sound")
 	if w := p.role("write"); w != nil {
-		p.need(w.begin.Kind == histories.Append && w.has(v) && w.done && w.end.Type == histories.Fail, "the record was not refused")
+		refused := w.begin.Kind == histories.Append && w.done && w.end.Type == histories.Fail
+		p.returned(p.as("reader"), func(v value) bool { return refused && w.has(v) }, "the record was not refused")
 		return
 	}
-	p.need(!p.wrote[value{producer: v.producer, sequence: v.sequence}], "the record was sent")
+	p.returned(p.as("reader"), func(v value) bool { return v.defect == histories.Sound && !p.wrote[v] }, "the record was sent")
 }
 
 func future(p *proof) {
-	r, v := p.returned()
-	w := p.as("write")
-	p.need(w.begin.Kind == histories.Append && w.has(v) && r.before(w), "the record was sent before the read ended")
+	r, w := p.as("reader"), p.as("write")
+	p.returned(r, func(v value) bool { return w.begin.Kind == histories.Append && w.has(v) && r.before(w) }, "the record was sent before the read ended")
 }
 
 func corrupt(p *proof) {
-	_, v := p.returned()
-	p.need(v.defect == histories.Corrupt, "the value is sound")
+	p.returned(p.as("reader"), func(v value) bool { return v.defect == histories.Corrupt }, "the value is sound")
 }
 
 func foreign(p *proof) {
-	_, v := p.returned()
-	if w := p.role("write"); w != nil {
-		p.need(w.begin.Kind == histories.Append && w.has(v) && w.begin.Partition != p.Partition, "the record was sent to this partition")
-		return
-	}
-	p.need(v.defect == histories.Foreign, "the record belongs here")
+	w := p.role("write")
+	p.returned(p.as("reader"), func(v value) bool {
+		return v.defect == histories.Foreign && w == nil || w != nil && w.begin.Kind == histories.Append && w.has(v) && w.begin.Partition != p.Partition
+	}, "the record belongs here")
 }
 
 // fell compares two answers about the ends of the log, the second of a leader that is not older.
@@ -342,12 +350,11 @@ func skipped(p *proof) {
 	p.need(lies, "nothing shows that the record lies at the offset")
 	first, given := int64(-1), false
 	for _, o := range p.ops {
-		if o.sameSession(r) && (p.role("reader") != nil) {
+		if o.sameSession(r) {
 			if first < 0 {
 				first = o.begin.Offset
 			}
-			_, any := o.at(p.Offset)
-			given = given || any
+			given = given || len(o.at(p.Offset)) > 0
 		}
 	}
 	p.need(r.sameSession(r) && r.begin.Partition == p.Partition && first >= 0 && first <= p.Offset && r.next() > p.Offset && !given, "the session did not pass the offset without being given what is there")

@@ -68,14 +68,19 @@ func (o *operation) records() iter.Seq2[int64, value] {
 	}
 }
 
-// at is the record that the operation puts at an offset.
-func (o *operation) at(offset int64) (value, bool) {
+// at are the records that the operation puts at an offset: one, unless the reply is damaged.
+func (o *operation) at(offset int64) (all []value) {
 	for k, v := range o.records() {
 		if k == offset && o.ok() {
-			return v, true
+			all = append(all, v)
 		}
 	}
-	return value{}, false
+	return all
+}
+
+// differs tells whether any two of a and b differ, or only one of them is empty.
+func differs(a, b []value) bool {
+	return len(a) > 0 != (len(b) > 0) || slices.ContainsFunc(a, func(v value) bool { return slices.ContainsFunc(b, func(w value) bool { return v != w }) })
 }
 
 func (o *operation) has(v value) bool {
