@@ -281,15 +281,14 @@ func randomTransactions(r *rand.Rand) []histories.Event {
 		state   = lists{}
 		next    = map[string]int64{}
 		open    []*flying
-		free    = []int32{1, 2, 3}
-		process = int32(3)
-		mode    = r.IntN(3)
+		free    = []int32{1, 2, 3, 4}
+		process = int32(4)
+		eager   = 1 + r.IntN(4)
+		mode    = min(r.IntN(4), loose)
 		keys    = []string{"x", "y", "z"}[:1+r.IntN(3)]
-		budget  = 2 + r.IntN(4)
+		budget  = 2 + r.IntN(5)
+		plain   = r.IntN(2) == 0 // a transaction uses an object once
 	)
-	if r.IntN(6) == 0 {
-		budget++
-	}
 	final := r.IntN(2) == 0
 	invoke := func(steps []histories.Step) {
 		i := r.IntN(len(free))
@@ -306,11 +305,14 @@ func randomTransactions(r *rand.Rand) []histories.Event {
 			}
 			invoke(steps)
 		}
-		if budget > 0 && len(free) > 0 && (len(open) == 0 || r.IntN(4) == 0) {
+		if budget > 0 && len(free) > 0 && (len(open) == 0 || r.IntN(eager) == 0) {
 			budget--
 			var steps []histories.Step
-			for range 1 + r.IntN(3) {
+			for range 1 + r.IntN(4) {
 				k := keys[r.IntN(len(keys))]
+				if plain && slices.ContainsFunc(steps, func(s histories.Step) bool { return s.Key == k }) {
+					continue
+				}
 				if r.IntN(2) == 0 {
 					steps = append(steps, histories.Step{Key: k, Offset: -1})
 					continue

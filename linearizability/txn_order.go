@@ -11,23 +11,37 @@ import (
 
 // place finds the order of versions of each object and who wrote each, and who has committed.
 func (t *transactions) place() {
-	t.drainMark()
 	if t.logs {
+		t.drainMark()
 		t.offsets()
 	}
-	var size int32
+	counts := make([]int32, len(t.objects))
 	for i := range t.steps {
 		s := &t.steps[i]
 		if s.does == nothing && !t.logs {
 			s.does, s.at = reads, 0
 		}
+		if !t.logs && s.does == appends {
+			s.at = -1 // an offset means nothing in a list
+		}
 		if s.does == appends {
-			t.objects[s.key].appends = append(t.objects[s.key].appends, int32(i))
+			counts[s.key]++
 		}
 	}
+	var size, all int32
 	for k := range t.objects {
 		t.objects[k].base = size
 		size += int32(len(t.objects[k].order))
+		all += counts[k]
+	}
+	store := make([]int32, all)
+	for k, n := range counts {
+		t.objects[k].appends, store = store[:0:n], store[n:]
+	}
+	for i := range t.steps {
+		if s := &t.steps[i]; s.does == appends {
+			t.objects[s.key].appends = append(t.objects[s.key].appends, int32(i))
+		}
 	}
 	t.versions = int64(size)
 	t.writer, t.wrote = make([]int32, size), make([]int32, size)
@@ -278,7 +292,7 @@ func (t *transactions) walk(n, i int32, next []int32) {
 		} else if s.at != x.ownFirst+x.own {
 			x.straight = false
 		}
-		if x.wrote && s.at >= 0 && (s.at < x.ownLast || x.ownLast < 0 && !t.logs) {
+		if x.wrote && s.at >= 0 && (s.at < x.ownLast || x.ownLast < 0 && (!t.logs || t.options.WholeReads)) {
 			before := t.previous(n, i)
 			t.note(model.IncompatibleOrder, x.where(int(s.at)), func(c *txnCertificate) {
 				c.Sentence = fmt.Sprintf("%s appended %d to %s and then %d, but %s read %d without the other before it.", c.op(n), before, x.name, s.value, c.op(t.reader(x, int(s.at))), s.value)

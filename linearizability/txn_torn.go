@@ -90,7 +90,16 @@ func (t *transactions) torn() {
 		case gone != none:
 			t.note(model.DirtyRead, fmt.Sprint(x.inv), func(c *txnCertificate) {
 				away := &t.steps[gone]
-				c.Sentence = fmt.Sprintf("%s, of unknown outcome, appended %d to %s, which was read, but the final read %s went past its place without it.", c.op(int32(n)), away.value, t.objects[away.key].name, c.op(by[away.key]))
+				if away.at < 0 { // another of its records was read
+					for i := x.first; i < x.first+x.steps; i++ {
+						if s := &t.steps[i]; s.does == appends && s.at >= 0 {
+							away = s
+						}
+					}
+				}
+				log := &t.objects[away.key]
+				c.Sentence = fmt.Sprintf("%s, of unknown outcome, appended %d to %s, and %s read it, but the final read %s of that log went past its place without it.",
+					c.op(int32(n)), away.value, log.name, c.op(t.reader(log, int(away.at))), c.op(by[away.key]))
 			})
 		}
 	}
