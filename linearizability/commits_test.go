@@ -50,7 +50,7 @@ func (s *script) committed(key string, offset, meta int64) {
 
 // swap lets two neighbours change places in time.
 func swap(events []histories.Event, i int) {
-	if i+1 >= len(events) || events[i+1].Op == events[i].Op || !events[i].Kind.IsOperation() || !events[i+1].Kind.IsOperation() {
+	if i+1 >= len(events) || events[i+1].Process == events[i].Process || !events[i].Kind.IsOperation() || !events[i+1].Kind.IsOperation() {
 		return
 	}
 	a, b := events[i], events[i+1]
