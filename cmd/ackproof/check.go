@@ -125,6 +125,14 @@ func runCheck(path string, f checkFlags, stdout, stderr io.Writer) error {
 	return nil
 }
 
+// named puts the path before an error that does not name it.
+func named(path string, err error) error {
+	if strings.Contains(err.Error(), path) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
 // malformed is the error of a history, or of what belongs to it, that cannot be judged.
 func malformed(err error) error {
 	var exit exitError
@@ -180,7 +188,7 @@ type historyModel struct {
 
 // historyModels are all kinds, as --model names them.
 func historyModels() []historyModel {
-	all := []historyModel{{"log", checkLog}}
+	all := []historyModel{{"log", checkLog}, {"list-append", checkTransactions}, {"fifo", checkQueue("fifo", linearizability.CheckFIFO)}}
 	for _, name := range linearizability.ObjectModels() {
 		all = append(all, historyModel{name, checkObjects(name)})
 	}
@@ -230,6 +238,12 @@ func chooseModel(s *surveyed, f checkFlags) (historyModel, error) {
 
 // guess names the model of a history of objects.
 func guess(s *surveyed, f checkFlags) (string, error) {
+	switch {
+	case s.only(histories.Read, histories.AppendTo) && s.numbers:
+		return "list-append", nil
+	case s.does[histories.Receive] || s.does[histories.Ack]:
+		return "queue", nil
+	}
 	in, err := open(s.path, f.format)
 	if err != nil {
 		return "", malformed(err)
@@ -238,7 +252,7 @@ func guess(s *surveyed, f checkFlags) (string, error) {
 	name, err := linearizability.GuessObjects(in.All())
 	switch {
 	case err != nil:
-		return "", malformed(fmt.Errorf("%s: %w", s.path, err))
+		return "", malformed(named(s.path, err))
 	case name == "":
 		return "", usagef("%s: no model allows all that its operations do, expected --model and one of: %s", s.path, strings.Join(modelNames(), ", "))
 	}

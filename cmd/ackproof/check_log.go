@@ -33,7 +33,7 @@ func checkLog(s *surveyed, f checkFlags) (*checked, error) {
 	}
 	defer in.Close()
 	if out.answer, err = linearizability.CheckLog(in.All(), contract, facts, o); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.path, err)
+		return nil, named(s.path, err)
 	}
 	opinion, disagreement := linearizability.SecondOpinion(out.answer, linearizability.OpinionOptions{})
 	out.Results.SecondOpinion, out.disagreement = opinion.SecondOpinion, disagreement

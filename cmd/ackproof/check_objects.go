@@ -1,9 +1,10 @@
 package main
 
 import (
-	"fmt"
+	"iter"
 	"slices"
 
+	"ackproof/histories"
 	"ackproof/linearizability"
 	"ackproof/model"
 )
@@ -24,7 +25,54 @@ func checkObjects(name string) func(s *surveyed, f checkFlags) (*checked, error)
 		out := &checked{}
 		out.Basis = "what a " + name + " is"
 		if out.answer, err = linearizability.CheckObjects(in.All(), name, linearizability.ObjectOptions{Claims: asked}); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.path, err)
+			return nil, named(s.path, err)
+		}
+		return out, nil
+	}
+}
+
+// checkTransactions judges lists that transactions append to and read, as strictly serializable.
+func checkTransactions(s *surveyed, f checkFlags) (*checked, error) {
+	asked, err := askedOf("list-append", f.claims, []model.Claim{model.Serializability}, []model.Claim{model.Atomicity})
+	if err != nil {
+		return nil, err
+	}
+	in, err := open(s.path, f.format)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	a, err := linearizability.CheckTransactions(in.All(), linearizability.TransactionOptions{Claims: asked})
+	if err != nil {
+		return nil, named(s.path, err)
+	}
+	out := &checked{answer: &linearizability.Answer{Claims: a.Claims, Operations: a.Operations}}
+	out.Basis = "a promise of transactions that are " + a.Level.String()
+	return out, nil
+}
+
+// queueClaims are what is asked of queues by default, and what one may ask for besides.
+var queueClaims = map[string][2][]model.Claim{
+	"queue": {{model.Lease, model.NoPhantom}, {model.NoLoss, model.NoDuplicate}},
+	"fifo":  {{model.FIFO, model.NoPhantom, model.NoDuplicate}, {model.NoLoss}},
+}
+
+// checkQueue judges queues whose messages have leases or an order.
+func checkQueue(name string, check func(iter.Seq2[histories.Event, error], linearizability.MonitorOptions) (*linearizability.Answer, error)) func(s *surveyed, f checkFlags) (*checked, error) {
+	return func(s *surveyed, f checkFlags) (*checked, error) {
+		asked, err := askedOf(name, f.claims, queueClaims[name][0], queueClaims[name][1])
+		if err != nil {
+			return nil, err
+		}
+		in, err := open(s.path, f.format)
+		if err != nil {
+			return nil, err
+		}
+		defer in.Close()
+		out := &checked{}
+		out.Basis = map[string]string{"queue": "a queue that hands out with leases, at least once", "fifo": "a queue that hands out first what came in first"}[name]
+		if out.answer, err = check(in.All(), linearizability.MonitorOptions{Claims: asked}); err != nil {
+			return nil, named(s.path, err)
 		}
 		return out, nil
 	}

@@ -2,28 +2,29 @@ package main
 
 import (
 	"fmt"
-	"iter"
+	"slices"
 
 	"ackproof/histories"
 )
 
-// source is a history in any format.
-type source interface {
-	Header() histories.Header
-	All() iter.Seq2[histories.Event, error]
-	Close() error
+// formats are the names that --format takes beside auto.
+func formats() []string {
+	var names []string
+	for _, f := range histories.Formats() {
+		names = append(names, string(f))
+	}
+	return names
 }
 
-// formats are the names that --format takes beside auto.
-func formats() []string { return []string{"native"} }
-
-// open opens a history.
-func open(path, format string) (source, error) {
-	switch format {
-	case "auto", "native":
-		return histories.Open(path)
+// open opens a history; "auto" lets its first bytes decide.
+func open(path, format string) (*histories.File, error) {
+	switch {
+	case format == "auto":
+		format = ""
+	case !slices.Contains(formats(), format):
+		return nil, usagef("--format is %q, expected auto or one of: %v", format, formats())
 	}
-	return nil, usagef("--format is %q, expected auto or one of: %v", format, formats())
+	return histories.OpenAny(path, histories.Format(format))
 }
 
 // surveyed is what a first reading of a history shows: enough to choose model and contract.
@@ -32,10 +33,12 @@ type surveyed struct {
 	header     histories.Header
 	operations int64 // invocations
 	kinds      [histories.Phase + 1]int64
-	partitions int   // one more than the largest number
-	drained    bool  // the history marks where its drain begins
-	cut        bool  // the file ends inside a block
-	cutAt      int64 // byte
+	partitions int                   // one more than the largest number
+	does       map[histories.Do]bool // what steps of objects do
+	numbers    bool                  // some AppendTo puts a number, as on lists
+	drained    bool                  // the history marks where its drain begins
+	cut        bool                  // the file ends inside a block
+	cutAt      int64                 // byte
 }
 
 // survey reads a history once.
@@ -45,13 +48,13 @@ func survey(path, format string) (*surveyed, error) {
 		return nil, err
 	}
 	defer in.Close()
-	s := &surveyed{path: path, header: in.Header()}
+	s := &surveyed{path: path, does: make(map[histories.Do]bool)}
 	for ev, err := range in.All() {
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		if ev.Kind > histories.Phase {
-			return nil, fmt.Errorf("%s: event %d is of unknown kind %d: %w", path, ev.Seq, ev.Kind, histories.ErrMalformed)
+			return nil, fmt.Errorf("%w: %s: event %d is of unknown kind %d", histories.ErrMalformed, path, ev.Seq, ev.Kind)
 		}
 		if ev.Kind == histories.Phase && ev.Note == "drain" {
 			s.drained = true
@@ -61,9 +64,22 @@ func survey(path, format string) (*surveyed, error) {
 			s.kinds[ev.Kind]++
 			s.partitions = max(s.partitions, int(ev.Partition)+1)
 		}
+		for _, step := range ev.Steps {
+			s.does[step.Do] = true
+			s.numbers = s.numbers || step.Do == histories.AppendTo && step.Value.Form == histories.Int
+		}
 	}
-	if cut, ok := in.(interface{ Truncated() (int64, bool) }); ok {
-		s.cutAt, s.cut = cut.Truncated()
-	}
+	s.header = in.Header()
+	s.cutAt, s.cut = in.Truncated()
 	return s, nil
+}
+
+// only tells whether steps do nothing but what is listed.
+func (s *surveyed) only(list ...histories.Do) bool {
+	for do := range s.does {
+		if !slices.Contains(list, do) {
+			return false
+		}
+	}
+	return true
 }

@@ -59,7 +59,7 @@ func runVerify(path, history string, asJSON bool, stdout io.Writer) error {
 		}
 		history = filepath.Join(filepath.Dir(path), filepath.FromSlash(c.History))
 	}
-	in, err := histories.Open(history)
+	in, err := histories.OpenAny(history, "")
 	if err != nil {
 		return usagef("%v", err)
 	}
