@@ -28,6 +28,7 @@ type component struct {
 	keys  []string
 	items []item
 	start model.Value
+	text  bool // its values are texts
 	model porcupine.Model
 	kind  string // of object, for sentences
 	// weaken gives the operation if nothing is known of its outcome; false if then nothing is left of it.
@@ -36,85 +37,28 @@ type component struct {
 	unseen func([]item) []item
 }
 
-// name is the object for people.
-func (c *component) name() string {
-	keys := c.keys
+// name is the objects for people.
+func (c *component) name() string { return objectName(c.kind, c.keys) }
+
+func objectName(kind string, keys []string) string {
 	if len(keys) > 3 {
 		keys = append(keys[:3:3], "…")
 	}
-	return strings.TrimSpace("the " + c.kind + " " + strings.Join(keys, ", "))
+	return strings.TrimSpace("the " + kind + " " + strings.Join(keys, ", "))
 }
 
-// cells decides everything that is made of cells.
+// cells decides everything that is made of cells: registers with unique values as they are, the others by search.
 func (h *objects) cells(o *ObjectOptions) ([]model.ClaimResult, error) {
-	components, err := h.components(o)
-	if err != nil {
-		return nil, err
-	}
-	return []model.ClaimResult{h.decide(components, o)}, nil
-}
-
-// decide goes through the components, the small ones first: what they leave of the budget is the others'.
-func (h *objects) decide(components []*component, o *ObjectOptions) model.ClaimResult {
-	r := newResult(model.Linearizable)
-	slices.SortStableFunc(components, func(a, b *component) int { return cmp.Compare(len(a.items), len(b.items)) })
-	var found objectFindings
-	var undecided []string
-	seen := false
-	for i, c := range components {
-		r.Evidence["objects"] += int64(len(c.keys))
-		for _, it := range c.items {
-			r.Evidence["operations"]++
-			if it.unknown {
-				r.Evidence["unknown"]++
-			} else {
-				seen = true
-			}
-		}
-		if u := newUnique(h, c); u != nil {
-			r.Evidence["exact"]++
-			found.add(u.check()...)
-			continue
-		}
-		r.Evidence["searched"]++
-		verdict, why := c.search(h, time.Until(h.deadline)/time.Duration(len(components)-i), o.Memory)
-		switch verdict {
-		case porcupine.Illegal:
-			found.add(h.shrink(c))
-		case porcupine.Unknown:
-			undecided = append(undecided, why)
-		}
-	}
-	found.into(&r, model.Nonlinearizable, o.Places)
-	switch {
-	case len(r.Anomalies) > 0:
-		r.Verdict = model.Violated
-	case len(undecided) > 0:
-		r.Verdict, r.Reason = model.Undecided, undecided[0]
-		if n := len(undecided) - 1; n > 0 {
-			r.Reason += fmt.Sprintf("; and %d more objects", n)
-		}
-	case !seen:
-		r.Verdict, r.Reason = model.NotTested, "no operation was answered"
-	default:
-		r.Verdict = model.Held
-	}
-	return r
-}
-
-func newResult(claim model.Claim) model.ClaimResult {
-	return model.ClaimResult{ID: claim, Evidence: map[string]int64{}, Anomalies: []model.AnomalyResult{}, Permitted: []model.PermittedLoss{}}
-}
-
-// components turns the history into calls on cells and sorts them by what they share.
-func (h *objects) components(o *ObjectOptions) ([]*component, error) {
 	start, err := cellValue(o.Start)
 	if err != nil {
 		return nil, fmt.Errorf("what the cells hold at first: %w", err)
 	}
-	kind, text := "register", false
-	for _, s := range h.steps {
-		switch s.Do {
+	kind, text, single := "register", false, true
+	for i := range h.ops {
+		single = single && h.ops[i].n == 1
+	}
+	for i := range h.steps {
+		switch h.steps[i].Do {
 		case histories.AppendTo:
 			kind, text = "key", true
 		case histories.Acquire, histories.Release:
@@ -124,6 +68,108 @@ func (h *objects) components(o *ObjectOptions) ([]*component, error) {
 	if text && start.Form == model.NoValue {
 		start = model.Value{Form: model.TextValue} // a key that nobody put holds the empty text
 	}
+	blank := component{start: start, text: text, model: model.Cells(start), kind: kind, weaken: weakenCells, unseen: unseenCells}
+	d := &decision{h: h, result: newResult(model.Linearizable)}
+	if !single {
+		all := make([]int32, len(h.ops))
+		for i := range all {
+			all[i] = int32(i)
+		}
+		components, err := h.components(all, blank)
+		if err != nil {
+			return nil, err
+		}
+		return []model.ClaimResult{d.search(components, o)}, nil
+	}
+	var components []*component
+	keys, ops := h.byKey()
+	for i, key := range keys {
+		if u := newUnique(h, key, ops[i], &blank); u != nil {
+			d.exact(u)
+			continue
+		}
+		more, err := h.components(ops[i], blank)
+		if err != nil {
+			return nil, err
+		}
+		components = append(components, more...)
+	}
+	return []model.ClaimResult{d.search(components, o)}, nil
+}
+
+// decision is the answer to the claim linearizable in the making.
+type decision struct {
+	h         *objects
+	result    model.ClaimResult
+	found     objectFindings
+	undecided []string
+	answered  bool // some operation has an outcome
+}
+
+// exact takes in a register that needs no search.
+func (d *decision) exact(u *unique) {
+	e := d.result.Evidence
+	e["objects"]++
+	e["exact"]++
+	for _, i := range u.ops {
+		switch op := &d.h.ops[i]; {
+		case op.outcome == histories.OK:
+			e["operations"]++
+			d.answered = true
+		case op.indeterminate():
+			e["operations"]++
+			e["unknown"]++
+		}
+	}
+	d.found.add(u.check()...)
+}
+
+// search goes through the components, the small ones first: what they leave of the budget is the others'.
+func (d *decision) search(components []*component, o *ObjectOptions) model.ClaimResult {
+	slices.SortStableFunc(components, func(a, b *component) int { return cmp.Compare(len(a.items), len(b.items)) })
+	r := &d.result
+	for i, c := range components {
+		r.Evidence["objects"] += int64(len(c.keys))
+		r.Evidence["searched"]++
+		for _, it := range c.items {
+			r.Evidence["operations"]++
+			if it.unknown {
+				r.Evidence["unknown"]++
+			} else {
+				d.answered = true
+			}
+		}
+		verdict, why := c.search(d.h, time.Until(d.h.deadline)/time.Duration(len(components)-i), o.Memory)
+		switch verdict {
+		case porcupine.Illegal:
+			d.found.add(d.h.shrink(c))
+		case porcupine.Unknown:
+			d.undecided = append(d.undecided, why)
+		}
+	}
+	d.found.into(r, model.Nonlinearizable, o.Places)
+	switch {
+	case len(r.Anomalies) > 0:
+		r.Verdict = model.Violated
+	case len(d.undecided) > 0:
+		r.Verdict, r.Reason = model.Undecided, d.undecided[0]
+		if n := len(d.undecided) - 1; n > 0 {
+			r.Reason += "; and " + several(n, "more object")
+		}
+	case !d.answered:
+		r.Verdict, r.Reason = model.NotTested, "no operation was answered"
+	default:
+		r.Verdict = model.Held
+	}
+	return *r
+}
+
+func newResult(claim model.Claim) model.ClaimResult {
+	return model.ClaimResult{ID: claim, Evidence: map[string]int64{}, Anomalies: []model.AnomalyResult{}, Permitted: []model.PermittedLoss{}}
+}
+
+// components turns operations into calls on cells and sorts them by what they share. Each component is otherwise like blank.
+func (h *objects) components(ops []int32, blank component) ([]*component, error) {
 	parent := make(map[string]string)
 	var find func(string) string
 	find = func(k string) string {
@@ -139,18 +185,18 @@ func (h *objects) components(o *ObjectOptions) ([]*component, error) {
 		parent[k] = root
 		return root
 	}
-	items := make([]item, 0, len(h.ops))
-	first := make([]string, 0, len(h.ops)) // one key of each item
-	for i := range h.ops {
+	items := make([]item, 0, len(ops))
+	first := make([]string, 0, len(ops)) // one key of each item
+	for _, i := range ops {
 		op := &h.ops[i]
 		if op.outcome == histories.Fail {
 			continue
 		}
-		it := item{op: int32(i), inv: op.inv, ret: op.ret(), unknown: op.indeterminate(), reader: true}
+		it := item{op: i, inv: op.inv, ret: op.ret(), unknown: op.indeterminate(), reader: true}
 		call := model.Call{Unknown: it.unknown}
-		steps := h.seen(op)
+		steps := h.of(op)
 		for _, s := range steps {
-			a, err := access(s, text)
+			a, err := access(s, blank.text)
 			if err != nil {
 				return nil, &histories.EventError{Seq: op.inv, What: err.Error()}
 			}
@@ -176,7 +222,8 @@ func (h *objects) components(o *ObjectOptions) ([]*component, error) {
 		root := find(first[i])
 		c := byRoot[root]
 		if c == nil {
-			c = &component{start: start, model: model.Cells(start), kind: kind, weaken: weakenCells, unseen: unseenCells}
+			copied := blank
+			c = &copied
 			byRoot[root] = c
 			out = append(out, c)
 		}

@@ -28,8 +28,8 @@ func (f *objectFinding) op(role string, a *action) {
 	if slices.ContainsFunc(f.proof.Operations, func(p model.ProofOp) bool { return p.Op == a.inv }) {
 		return
 	}
-	p := model.ProofOp{Role: role, Op: a.inv, Invoked: int64(a.invTime), Ended: -1, EndSeq: a.end, Process: a.process, What: f.h.asked(a)[0].Do.String(), Text: f.h.describe(a)}
-	if a.asks > 1 {
+	p := model.ProofOp{Role: role, Op: a.inv, Invoked: int64(a.invTime), Ended: -1, EndSeq: a.end, Process: a.process, What: f.h.of(a)[0].Do.String(), Text: f.h.describe(a)}
+	if a.n > 1 {
 		p.What = "txn"
 	}
 	if a.end != 0 {

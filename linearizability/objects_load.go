@@ -16,9 +16,7 @@ type action struct {
 	inv, end         uint64 // sequence numbers; end 0: no completion
 	invTime, endTime time.Duration
 	process          int32
-	first            int32 // of its steps as asked, in objects.steps
-	answer           int32 // first of its steps as completed; those asked if it has no answer
-	asks, answers    int32 // how many
+	first, n         int32 // its steps in objects.steps: as completed, or as asked if it has no answer
 	code             int16
 	outcome          histories.Type // Invoke: never completed
 }
@@ -68,16 +66,15 @@ func loadObjects(events iter.Seq2[histories.Event, error]) (*objects, error) {
 				return nil, fmt.Errorf("%w: more than %d operations", histories.ErrMalformed, math.MaxInt32)
 			}
 			a := action{inv: ev.Seq, invTime: ev.Time, endTime: -1, process: ev.Process, outcome: histories.Invoke}
-			if a.first, a.asks, err = h.keep(&ev); err != nil {
+			if a.first, a.n, err = h.keep(&ev); err != nil {
 				return nil, err
 			}
-			a.answer, a.answers = a.first, a.asks
 			h.ops = push(h.ops, a)
 		default:
 			a := &h.ops[i]
 			a.end, a.endTime, a.outcome, a.code = ev.Seq, ev.Time, ev.Type, ev.Code
-			if len(ev.Steps) > 0 && ev.Type == histories.OK {
-				if a.answer, a.answers, err = h.keep(&ev); err != nil {
+			if ev.Type == histories.OK {
+				if err := h.answer(a, &ev); err != nil {
 					return nil, err
 				}
 			}
@@ -112,21 +109,54 @@ func (h *objects) keep(ev *histories.Event) (first, n int32, err error) {
 	return first, int32(len(ev.Steps)), nil
 }
 
-// asked gives the steps of the invocation.
-func (h *objects) asked(a *action) []histories.Step { return h.steps[a.first : a.first+a.asks] }
+// answer puts what was seen into the steps that were asked. A completion may leave out the value that the operation brought with it, but not change it.
+func (h *objects) answer(a *action, ev *histories.Event) error {
+	steps := h.of(a)
+	if len(ev.Steps) != len(steps) {
+		return &histories.EventError{Seq: ev.Seq, What: fmt.Sprintf("%d steps complete an operation of %d", len(ev.Steps), len(steps))}
+	}
+	for i, seen := range ev.Steps {
+		s := &steps[i]
+		if seen.Do != s.Do || seen.Key != s.Key {
+			return &histories.EventError{Seq: ev.Seq, What: fmt.Sprintf("%v of %q completes %v of %q", seen.Do, seen.Key, s.Do, s.Key)}
+		}
+		switch s.Do {
+		case histories.Read, histories.Dequeue, histories.Drain:
+			s.Value = seen.Value
+			s.Value.List = slices.Clone(s.Value.List)
+		default:
+			if seen.Value.Form != histories.Nil && !sameDatum(seen.Value, s.Value) || seen.Old.Form != histories.Nil && !sameDatum(seen.Old, s.Old) {
+				return &histories.EventError{Seq: ev.Seq, What: fmt.Sprintf("%s completes a %s", stepDeed(seen), stepDeed(*s))}
+			}
+		}
+		s.Offset = seen.Offset
+	}
+	return nil
+}
 
-// seen gives the steps as completed; of an operation without an answer, those asked.
-func (h *objects) seen(a *action) []histories.Step { return h.steps[a.answer : a.answer+a.answers] }
+func sameDatum(a, b histories.Datum) bool {
+	return a.Form == b.Form && a.Int == b.Int && a.Text == b.Text && slices.Equal(a.List, b.List)
+}
+
+// of gives the steps of an operation.
+func (h *objects) of(a *action) []histories.Step { return h.steps[a.first : a.first+a.n] }
 
 // byKey groups single-step operations by the object that they name, in the order in which the objects first appear.
-func (h *objects) byKey() (keys []string, ops map[string][]int32) {
-	ops = make(map[string][]int32)
+func (h *objects) byKey() (keys []string, ops [][]int32) {
+	number := make(map[string]int)
+	last := -1
 	for i := range h.ops {
-		key := h.asked(&h.ops[i])[0].Key
-		if _, known := ops[key]; !known {
-			keys = append(keys, key)
+		key := h.steps[h.ops[i].first].Key
+		if last < 0 || keys[last] != key {
+			n, known := number[key]
+			if !known {
+				n = len(keys)
+				number[key] = n
+				keys, ops = append(keys, key), append(ops, nil)
+			}
+			last = n
 		}
-		ops[key] = push(ops[key], int32(i))
+		ops[last] = push(ops[last], int32(i))
 	}
 	return keys, ops
 }

@@ -22,8 +22,8 @@ func (h *objects) queues(o *ObjectOptions) ([]model.ClaimResult, error) {
 	loss, phantom, double := newResult(model.NoLoss), newResult(model.NoPhantom), newResult(model.NoDuplicate)
 	var all queueFindings
 	keys, ops := h.byKey()
-	for _, key := range keys {
-		h.queue(key, ops[key], &all)
+	for i, key := range keys {
+		h.queue(key, ops[i], &all)
 	}
 	loss.Evidence["acked"], loss.Evidence["dequeued"], loss.Evidence["recovered"], loss.Evidence["undecided"] = all.acked, all.dequeued, all.recovered, all.open
 	loss.Evidence["duplicates"] = all.double.count
@@ -69,16 +69,16 @@ type parcel struct {
 }
 
 func (h *objects) queue(key string, ops []int32, all *queueFindings) {
-	parcels := make(map[atom]*parcel)
-	var order []*parcel
-	get := func(a atom) *parcel {
-		p := parcels[a]
-		if p == nil {
-			p = &parcel{value: a, put: none, refuse: none, begins: none, early: none, one: none, two: none, inv: forever}
-			parcels[a] = p
-			order = append(order, p)
+	number := make(map[atom]int32)
+	var parcels []parcel          // in the order of their appearance
+	get := func(a atom) *parcel { // until the next get
+		i, known := number[a]
+		if !known {
+			i = int32(len(parcels))
+			number[a] = i
+			parcels = push(parcels, parcel{value: a, put: none, refuse: none, begins: none, early: none, one: none, two: none, inv: forever})
 		}
-		return p
+		return &parcels[i]
 	}
 	take := func(a atom, i int32) {
 		all.dequeued++
@@ -96,14 +96,14 @@ func (h *objects) queue(key string, ops []int32, all *queueFindings) {
 	}
 	var entered uint64 // the end of the last enqueue that ended
 	for _, i := range ops {
-		if op := &h.ops[i]; h.asked(op)[0].Do == histories.Enqueue {
+		if op := &h.ops[i]; h.of(op)[0].Do == histories.Enqueue {
 			entered = max(entered, op.end)
 		}
 	}
 	end := none
 	for _, i := range ops {
 		op := &h.ops[i]
-		s := h.seen(op)[0]
+		s := h.of(op)[0]
 		switch {
 		case s.Do == histories.Enqueue && op.outcome == histories.Fail:
 			get(atomOf(s.Value)).refuse = i
@@ -137,7 +137,8 @@ func (h *objects) queue(key string, ops []int32, all *queueFindings) {
 	var missing []*parcel
 	lost, late := 0, 0
 	var firstLate *parcel
-	for _, p := range order {
+	for i := range parcels {
+		p := &parcels[i]
 		switch {
 		case p.tried == 0 && p.got == 0:
 			continue
@@ -170,7 +171,7 @@ func (h *objects) queue(key string, ops []int32, all *queueFindings) {
 	if end != none {
 		for _, i := range ops {
 			op := &h.ops[i]
-			if do := h.asked(op)[0].Do; op.indeterminate() && do != histories.Enqueue && op.inv <= h.ops[end].end {
+			if do := h.of(op)[0].Do; op.indeterminate() && do != histories.Enqueue && op.inv <= h.ops[end].end {
 				takers++
 				drained = drained || do == histories.Drain
 				if first == none {
@@ -207,7 +208,7 @@ func (h *objects) undequeued(key string, p *parcel, lost, takers int, end int32)
 	f.op("write", put)
 	f.op("end", last)
 	how := fmt.Sprintf("process %d drained it from %s to %s", last.process, stamp(last.invTime), stamp(last.endTime))
-	if h.seen(last)[0].Do == histories.Dequeue {
+	if h.of(last)[0].Do == histories.Dequeue {
 		how = fmt.Sprintf("process %d found it empty from %s to %s", last.process, stamp(last.invTime), stamp(last.endTime))
 	}
 	f.proof.Sentence = fmt.Sprintf("Element %v was enqueued%s by process %d and acknowledged at %s, but nobody was ever given it, though %s", p.value, toKey(key), put.process, stamp(put.endTime), how)

@@ -236,7 +236,7 @@ func (h *objects) deed(op *action) string {
 		return h.streamDeed(op)
 	}
 	var parts []string
-	for _, s := range h.seen(op) {
+	for _, s := range h.of(op) {
 		parts = append(parts, stepDeed(s))
 	}
 	return and(parts)

@@ -25,8 +25,8 @@ func (h *objects) sets(o *ObjectOptions) ([]model.ClaimResult, error) {
 	loss, phantom, dirty, stale, double := newResult(model.NoLoss), newResult(model.NoPhantom), newResult(model.NoDirtyRead), newResult(model.ReadAfterAck), newResult(model.NoDuplicate)
 	var all setFindings
 	keys, ops := h.byKey()
-	for _, key := range keys {
-		h.set(key, ops[key], &all)
+	for i, key := range keys {
+		h.set(key, ops[i], &all)
 	}
 	for _, r := range []*model.ClaimResult{&loss, &dirty, &stale} {
 		r.Evidence["acked"], r.Evidence["elements"], r.Evidence["reads"] = all.acked, all.elements, all.reads
@@ -84,21 +84,21 @@ type element struct {
 }
 
 func (h *objects) set(key string, ops []int32, all *setFindings) {
-	elements := make(map[int64]*element)
-	var order []*element
-	get := func(v int64) *element {
-		e := elements[v]
-		if e == nil {
-			e = &element{value: v, add: none, refuse: none, last: none, early: none, inv: forever, ack: forever, minRet: forever}
-			elements[v] = e
-			order = append(order, e)
+	number := make(map[int64]int32)
+	var elements []element          // in the order of their appearance
+	get := func(v int64) *element { // until the next get
+		i, known := number[v]
+		if !known {
+			i = int32(len(elements))
+			number[v] = i
+			elements = push(elements, element{value: v, add: none, refuse: none, last: none, early: none, inv: forever, ack: forever, minRet: forever})
 		}
-		return e
+		return &elements[i]
 	}
 	var reads []int32 // in the order of invocation
 	for _, i := range ops {
 		op := &h.ops[i]
-		switch s := h.seen(op)[0]; {
+		switch s := h.of(op)[0]; {
 		case s.Do == histories.Read:
 			if op.outcome == histories.OK {
 				reads = append(reads, i)
@@ -116,7 +116,7 @@ func (h *objects) set(key string, ops []int32, all *setFindings) {
 	all.reads += int64(len(reads))
 	for n, i := range reads {
 		op := &h.ops[i]
-		for _, v := range h.seen(op)[0].Value.List {
+		for _, v := range h.of(op)[0].Value.List {
 			all.found++
 			e := get(v)
 			if k := len(e.reads); k > 0 && e.reads[k-1] == int32(n) {
@@ -136,7 +136,8 @@ func (h *objects) set(key string, ops []int32, all *setFindings) {
 		n, _ := slices.BinarySearchFunc(reads, after+1, func(i int32, at uint64) int { return cmp.Compare(h.ops[i].inv, at) })
 		return n
 	}
-	for _, e := range order {
+	for i := range elements {
+		e := &elements[i]
 		switch {
 		case e.add == none && len(e.reads) == 0:
 			continue // refused, and never seen
@@ -246,7 +247,7 @@ func (h *objects) unborn(key string, e *element) *objectFinding {
 	var add *action // the one that began first
 	for i := range h.ops {
 		op := &h.ops[i]
-		if s := h.asked(op)[0]; op.inv == e.inv && s.Do == histories.Add {
+		if s := h.of(op)[0]; op.inv == e.inv && s.Do == histories.Add {
 			add = op
 			break
 		}

@@ -11,14 +11,14 @@ import (
 func (h *objects) streams(o *ObjectOptions) ([]model.ClaimResult, error) {
 	keys, ops := h.byKey()
 	var components []*component
-	for _, key := range keys {
+	for n, key := range keys {
 		c := &component{keys: []string{key}, model: model.Stream(), kind: "stream", weaken: weakenStream, unseen: func(items []item) []item { return items }}
-		for _, i := range ops[key] {
+		for _, i := range ops[n] {
 			op := &h.ops[i]
 			if op.outcome == histories.Fail {
 				continue
 			}
-			call, err := streamCall(h.asked(op), h.seen(op))
+			call, err := streamCall(h.of(op))
 			if err != nil {
 				return nil, &histories.EventError{Seq: op.inv, What: err.Error()}
 			}
@@ -30,12 +30,13 @@ func (h *objects) streams(o *ObjectOptions) ([]model.ClaimResult, error) {
 		}
 		components = append(components, c)
 	}
-	return []model.ClaimResult{h.decide(components, o)}, nil
+	d := &decision{h: h, result: newResult(model.Linearizable)}
+	return []model.ClaimResult{d.search(components, o)}, nil
 }
 
-// streamCall takes the conditions from what was asked and the answer from what was seen: in both the last step is the one that does something.
-func streamCall(asked, seen []histories.Step) (model.StreamCall, error) {
-	last := seen[len(seen)-1]
+// streamCall takes the last step, which is the one that does something, and the conditions before it.
+func streamCall(steps []histories.Step) (model.StreamCall, error) {
+	last := steps[len(steps)-1]
 	call := model.StreamCall{Tail: last.Offset}
 	switch last.Do {
 	case histories.CheckTail:
@@ -43,13 +44,13 @@ func streamCall(asked, seen []histories.Step) (model.StreamCall, error) {
 	case histories.Read:
 		call.Verb, call.Hash = model.StreamRead, uint64(last.Value.Int)
 	case histories.AppendTo:
-		for _, r := range asked[len(asked)-1].Value.List {
+		for _, r := range last.Value.List {
 			call.Records = append(call.Records, uint64(r))
 		}
 	default:
 		return call, fmt.Errorf("%v is its last step, expected append, read or check-tail", last.Do)
 	}
-	for _, s := range asked[:len(asked)-1] {
+	for _, s := range steps[:len(steps)-1] {
 		switch {
 		case call.Verb != model.StreamAppend:
 			return call, fmt.Errorf("a condition on %v, expected conditions on appends only", last.Do)
@@ -75,7 +76,7 @@ func weakenStream(it item) (item, bool) {
 
 // streamDeed is what an operation on a stream did, for the middle of a sentence.
 func (h *objects) streamDeed(op *action) string {
-	call, err := streamCall(h.asked(op), h.seen(op))
+	call, err := streamCall(h.of(op))
 	if err != nil {
 		return err.Error()
 	}

@@ -20,41 +20,49 @@ import (
 // f falls all the way round, which no cycle can. Without cycles there is an order; within a zone the write goes first, and the reads follow in the order
 // of their beginnings.
 //
-// A write of unknown outcome that nobody read is left out; one that was read ended never.
+// A write of unknown outcome ended never; if nobody read it, f is never either and it has to come before nothing.
 type unique struct {
 	h     *objects
-	c     *component
+	key   string
+	like  *component // what the register would be in a search
+	ops   []int32
 	zones []zone
-	of    map[model.Value]int32
-	found []*objectFinding
+	ints  map[int64]int32 // value → zone
+	texts map[string]int32
+	null  bool // zone 0 is nothing's
+	// refused are the values of writes that certainly did not happen; found when first asked for.
+	refused map[atom]int32
+	found   []*objectFinding
 }
 
-// zone is everything that was done with one value. The operations are numbers of objects.ops; none for the initial value.
+// zone is everything that was done with one value. Operations are numbers of objects.ops; none for the initial value.
 type zone struct {
-	value      model.Value
-	write      int32
-	writeInv   uint64
 	f, s       uint64
 	first, far int32 // the operations that set f and s
+	write      int32
 }
 
-// newUnique is nil where the component is not a register with values that are written once.
-func newUnique(h *objects, c *component) *unique {
-	u := &unique{h: h, c: c, of: map[model.Value]int32{c.start: 0}}
-	u.zones = append(u.zones, zone{value: c.start, write: none, first: none, far: none})
-	for _, it := range c.items {
-		call, ok := it.call.(model.Call)
-		if !ok || len(call.Accesses) != 1 {
-			return nil
-		}
-		switch a := call.Accesses[0]; a.Verb {
-		case model.Get:
-		case model.Put:
-			if _, again := u.of[a.Value]; again {
+// newUnique is nil where the object is not a register with values that are written once.
+func newUnique(h *objects, key string, ops []int32, like *component) *unique {
+	u := &unique{h: h, key: key, like: like, ops: ops, ints: make(map[int64]int32), texts: make(map[string]int32), zones: []zone{{first: none, far: none, write: none}}}
+	switch like.start.Form {
+	case model.IntValue:
+		u.ints[like.start.Int] = 0
+	case model.TextValue:
+		u.texts[like.start.Text] = 0
+	default:
+		u.null = true
+	}
+	for _, i := range ops {
+		op := &h.ops[i]
+		switch s := &h.steps[op.first]; {
+		case s.Do == histories.Read || op.outcome == histories.Fail:
+		case s.Do == histories.Write:
+			if _, again := u.zone(&s.Value); again || s.Value.Form == histories.Nil {
 				return nil
 			}
-			u.of[a.Value] = int32(len(u.zones))
-			u.zones = append(u.zones, zone{value: a.Value, write: it.op, writeInv: it.inv, f: it.ret, s: it.inv, first: it.op, far: it.op})
+			u.add(&s.Value)
+			u.zones = push(u.zones, zone{f: op.ret(), s: op.inv, first: i, far: i, write: i})
 		default:
 			return nil
 		}
@@ -62,29 +70,60 @@ func newUnique(h *objects, c *component) *unique {
 	return u
 }
 
+// zone finds the zone of a value.
+func (u *unique) zone(d *histories.Datum) (zone int32, known bool) {
+	switch {
+	case d.Form == histories.Text:
+		zone, known = u.texts[d.Text]
+	case u.like.text:
+		v, _ := cellValue(*d)
+		zone, known = u.texts[asText(v).Text]
+	case d.Form == histories.Int:
+		zone, known = u.ints[d.Int]
+	default:
+		known = u.null
+	}
+	return zone, known
+}
+
+// add makes the next zone that of a value.
+func (u *unique) add(d *histories.Datum) {
+	next := int32(len(u.zones))
+	switch {
+	case d.Form == histories.Text:
+		u.texts[d.Text] = next
+	case u.like.text:
+		v, _ := cellValue(*d)
+		u.texts[asText(v).Text] = next
+	default:
+		u.ints[d.Int] = next
+	}
+}
+
 // check finds what is wrong: reads of what nobody wrote or had begun to write, and zones that have to come before each other. Each read, and
 // each zone against the one that reaches furthest, counts once.
 func (u *unique) check() []*objectFinding {
-	for _, it := range u.c.items {
-		a := it.call.(model.Call).Accesses[0]
-		if a.Verb != model.Get {
+	for _, i := range u.ops {
+		op := &u.h.ops[i]
+		s := &u.h.steps[op.first]
+		if s.Do != histories.Read || op.outcome != histories.OK {
 			continue
 		}
-		i, known := u.of[a.Value]
+		n, known := u.zone(&s.Value)
 		if !known {
-			u.phantom(it, a)
+			u.phantom(op)
 			continue
 		}
-		c := &u.zones[i]
-		if it.ret < c.writeInv {
-			u.future(it, a, c)
+		z := &u.zones[n]
+		if z.write != none && op.end < u.h.ops[z.write].inv {
+			u.future(op, z)
 			continue
 		}
-		if it.ret < c.f {
-			c.f, c.first = it.ret, it.op
+		if op.end < z.f {
+			z.f, z.first = op.end, i
 		}
-		if it.inv > c.s {
-			c.s, c.far = it.inv, it.op
+		if op.inv > z.s {
+			z.s, z.far = op.inv, i
 		}
 	}
 	// Forward zones have f < s: their value was in the register all that time. Two of them must not overlap, and none may hold a whole backward one.
@@ -129,19 +168,19 @@ func (u *unique) compare(i, j int32) {
 // conflict proves that a has to come before b and b before a.
 func (u *unique) conflict(a, b *zone) {
 	again, by := &u.h.ops[a.far], &u.h.ops[b.first]
-	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.c.keys[0], again)
+	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.key, again)
 	if a.write == none {
-		f.proof.Sentence = fmt.Sprintf("Process %d began at %s to read %s and found %v, which it held only at first, though %v had been %s by process %d by %s.",
-			again.process, stamp(again.invTime), u.c.name(), a.value, b.value, u.deed(by), by.process, stamp(by.endTime))
+		f.proof.Sentence = fmt.Sprintf("Process %d began at %s to read %s and found %s, which it held only at first, though %s had been %s by process %d by %s.",
+			again.process, stamp(again.invTime), u.name(), u.value(again), u.value(by), u.deed(by), by.process, stamp(by.endTime))
 		f.op("by", by)
 		f.op("again", again)
 		u.found = append(u.found, f)
 		return
 	}
 	first, second := &u.h.ops[a.first], &u.h.ops[b.far]
-	f.proof.Sentence = fmt.Sprintf("In %s, %v was %s by process %d by %s, before process %d began to %s %v at %s; but %v was %s by process %d by %s, before process %d began to %s %v at %s; and each was written only once.",
-		u.c.name(), a.value, u.deed(first), first.process, stamp(first.endTime), second.process, u.doing(second), b.value, stamp(second.invTime),
-		b.value, u.deed(by), by.process, stamp(by.endTime), again.process, u.doing(again), a.value, stamp(again.invTime))
+	f.proof.Sentence = fmt.Sprintf("In %s, %s was %s by process %d by %s, before process %d began to %s %s at %s; but %s was %s by process %d by %s, before process %d began to %s %s at %s; and each was written only once.",
+		u.name(), u.value(first), u.deed(first), first.process, stamp(first.endTime), second.process, u.doing(second), u.value(second), stamp(second.invTime),
+		u.value(by), u.deed(by), by.process, stamp(by.endTime), again.process, u.doing(again), u.value(again), stamp(again.invTime))
 	f.op("first", first)
 	f.op("second", second)
 	f.op("by", by)
@@ -149,50 +188,49 @@ func (u *unique) conflict(a, b *zone) {
 	u.found = append(u.found, f)
 }
 
+func (u *unique) name() string            { return objectName(u.like.kind, []string{u.key}) }
+func (u *unique) value(op *action) string { return datum(u.h.steps[op.first].Value) }
+func (u *unique) doing(op *action) string { return u.h.steps[op.first].Do.String() }
+
 func (u *unique) deed(op *action) string {
-	if u.h.seen(op)[0].Do == histories.Read {
+	if u.h.steps[op.first].Do == histories.Read {
 		return "read"
 	}
 	return "written"
 }
 
-func (u *unique) doing(op *action) string { return u.h.seen(op)[0].Do.String() }
-
 // phantom proves that a read found what nobody can have written.
-func (u *unique) phantom(it item, a model.Access) {
-	op := &u.h.ops[it.op]
-	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.c.keys[0], op)
-	f.proof.Sentence = fmt.Sprintf("Process %d found %v in %s at %s, but nobody ever wrote it", op.process, a.Value, u.c.name(), stamp(op.endTime))
-	if w := u.refused(a); w != nil {
-		f.proof.Sentence = fmt.Sprintf("Process %d found %v in %s at %s, but its only write, by process %d, had been refused at %s",
-			op.process, a.Value, u.c.name(), stamp(op.endTime), w.process, stamp(w.endTime))
+func (u *unique) phantom(read *action) {
+	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.key, read)
+	f.proof.Sentence = fmt.Sprintf("Process %d found %s in %s at %s, but nobody ever wrote it.", read.process, u.value(read), u.name(), stamp(read.endTime))
+	if i, refused := u.refusals()[atomOf(u.h.steps[read.first].Value)]; refused {
+		w := &u.h.ops[i]
+		f.proof.Sentence = fmt.Sprintf("Process %d found %s in %s at %s, but its only write, by process %d, had been refused at %s.",
+			read.process, u.value(read), u.name(), stamp(read.endTime), w.process, stamp(w.endTime))
 		f.op("write", w)
 	}
-	f.proof.Sentence += "."
-	f.op("reader", op)
+	f.op("reader", read)
 	u.found = append(u.found, f)
 }
 
-// refused finds the write of a value that certainly did not happen.
-func (u *unique) refused(a model.Access) *action {
-	for i := range u.h.ops {
-		if op := &u.h.ops[i]; op.outcome == histories.Fail {
-			if s := u.h.asked(op)[0]; s.Do == histories.Write && s.Key == a.Cell {
-				if w, err := access(s, u.c.start.Form == model.TextValue); err == nil && w.Value == a.Value {
-					return op
-				}
+func (u *unique) refusals() map[atom]int32 {
+	if u.refused == nil {
+		u.refused = make(map[atom]int32)
+		for _, i := range u.ops {
+			if op := &u.h.ops[i]; op.outcome == histories.Fail && u.h.steps[op.first].Do == histories.Write {
+				u.refused[atomOf(u.h.steps[op.first].Value)] = i
 			}
 		}
 	}
-	return nil
+	return u.refused
 }
 
 // future proves that a read found what was only written later.
-func (u *unique) future(it item, a model.Access, c *zone) {
-	op, w := &u.h.ops[it.op], &u.h.ops[c.write]
-	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.c.keys[0], op)
-	f.proof.Sentence = fmt.Sprintf("Process %d found %v in %s at %s, but process %d only began to write it at %s.", op.process, a.Value, u.c.name(), stamp(op.endTime), w.process, stamp(w.invTime))
-	f.op("reader", op)
+func (u *unique) future(read *action, z *zone) {
+	w := &u.h.ops[z.write]
+	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.key, read)
+	f.proof.Sentence = fmt.Sprintf("Process %d found %s in %s at %s, but process %d only began to write it at %s.", read.process, u.value(read), u.name(), stamp(read.endTime), w.process, stamp(w.invTime))
+	f.op("reader", read)
 	f.op("write", w)
 	u.found = append(u.found, f)
 }
