@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 
 	"ackproof/histories"
 	"ackproof/model"
@@ -36,6 +37,19 @@ func (f *objectFinding) op(role string, a *action) {
 		p.Ended = int64(a.endTime)
 	}
 	f.proof.Operations = append(f.proof.Operations, p)
+}
+
+// began tells people when an operation began: by the clock, or by the number of the event where the history has no times.
+func (h *objects) began(a *action) string { return h.moment(a.invTime, a.inv) }
+
+// over tells when it ended.
+func (h *objects) over(a *action) string { return h.moment(a.endTime, a.end) }
+
+func (h *objects) moment(t time.Duration, seq uint64) string {
+	if h.timed {
+		return stamp(t)
+	}
+	return "event " + strconv.FormatUint(seq, 10)
 }
 
 // describe is one line about an operation, for people.

@@ -42,6 +42,7 @@ type objects struct {
 	ops      []action
 	steps    []histories.Step
 	counts   model.Operations
+	timed    bool      // events have times
 	kind     *object   // what they are taken for
 	deadline time.Time // of all searches
 }
@@ -57,6 +58,7 @@ func loadObjects(events iter.Seq2[histories.Event, error]) (*objects, error) {
 		if err != nil {
 			return nil, err
 		}
+		h.timed = h.timed || ev.Time > 0
 		switch {
 		case i < 0:
 		case ev.Kind != histories.Object:

@@ -207,11 +207,11 @@ func (h *objects) undequeued(key string, p *parcel, lost, takers int, end int32)
 	f := h.finding(model.NoLoss, model.LostAcked, key, put)
 	f.op("write", put)
 	f.op("end", last)
-	how := fmt.Sprintf("process %d drained it from %s to %s", last.process, stamp(last.invTime), stamp(last.endTime))
+	how := fmt.Sprintf("process %d drained it from %s to %s", last.process, h.began(last), h.over(last))
 	if h.of(last)[0].Do == histories.Dequeue {
-		how = fmt.Sprintf("process %d found it empty from %s to %s", last.process, stamp(last.invTime), stamp(last.endTime))
+		how = fmt.Sprintf("process %d found it empty from %s to %s", last.process, h.began(last), h.over(last))
 	}
-	f.proof.Sentence = fmt.Sprintf("Element %v was enqueued%s by process %d and acknowledged at %s, but nobody was ever given it, though %s", p.value, toKey(key), put.process, stamp(put.endTime), how)
+	f.proof.Sentence = fmt.Sprintf("Element %v was enqueued%s by process %d and acknowledged at %s, but nobody was ever given it, though %s", p.value, toKey(key), put.process, h.over(put), how)
 	if takers > 0 {
 		f.proof.Sentence += fmt.Sprintf("; it is one of %d such elements, of which the %s of unknown outcome can have taken %d at most", lost, several(takers, "dequeue"), takers)
 	}
@@ -229,11 +229,11 @@ func toKey(key string) string {
 func (h *objects) unqueued(key string, p *parcel) *objectFinding {
 	got := &h.ops[p.early]
 	f := h.finding(model.NoPhantom, model.Phantom, key, got)
-	f.proof.Sentence = fmt.Sprintf("Process %d was given element %v%s at %s, which nobody ever enqueued.", got.process, p.value, inKey(key), stamp(got.endTime))
+	f.proof.Sentence = fmt.Sprintf("Process %d was given element %v%s at %s, which nobody ever enqueued.", got.process, p.value, inKey(key), h.over(got))
 	if p.refuse != none {
 		put := &h.ops[p.refuse]
 		f.op("write", put)
-		f.proof.Sentence = fmt.Sprintf("Process %d was given element %v%s at %s, but its enqueue had been refused to process %d at %s.", got.process, p.value, inKey(key), stamp(got.endTime), put.process, stamp(put.endTime))
+		f.proof.Sentence = fmt.Sprintf("Process %d was given element %v%s at %s, but its enqueue had been refused to process %d at %s.", got.process, p.value, inKey(key), h.over(got), put.process, h.over(put))
 	}
 	f.op("reader", got)
 	return f
@@ -244,7 +244,7 @@ func (h *objects) premature(key string, p *parcel) *objectFinding {
 	f := h.finding(model.NoPhantom, model.FutureRead, key, got)
 	f.op("reader", got)
 	f.op("write", put)
-	f.proof.Sentence = fmt.Sprintf("Process %d was given element %v%s at %s, but process %d only began to enqueue it at %s.", got.process, p.value, inKey(key), stamp(got.endTime), put.process, stamp(put.invTime))
+	f.proof.Sentence = fmt.Sprintf("Process %d was given element %v%s at %s, but process %d only began to enqueue it at %s.", got.process, p.value, inKey(key), h.over(got), put.process, h.began(put))
 	return f
 }
 
@@ -259,6 +259,6 @@ func (h *objects) redelivered(key string, p *parcel) *objectFinding {
 		times = fmt.Sprintf("%d times", p.tried)
 	}
 	f.proof.Sentence = fmt.Sprintf("Element %v%s was enqueued %s, first by process %d at %s, but given out %d times, to process %d at %s and to process %d at %s.",
-		p.value, inKey(key), times, h.ops[p.begins].process, stamp(h.ops[p.begins].invTime), p.got, one.process, stamp(one.endTime), two.process, stamp(two.endTime))
+		p.value, inKey(key), times, h.ops[p.begins].process, h.began(&h.ops[p.begins]), p.got, one.process, h.over(one), two.process, h.over(two))
 	return f
 }

@@ -186,11 +186,11 @@ func (h *objects) unexplained(c *component, items []item, last item) *objectFind
 		op := &h.ops[it.op]
 		if it.unknown {
 			f.op("began", op)
-			parts = append(parts, fmt.Sprintf("process %d's %s only began at %s", op.process, h.deed(op), stamp(op.invTime)))
+			parts = append(parts, fmt.Sprintf("process %d's %s only began at %s", op.process, h.deed(op), h.began(op)))
 			continue
 		}
 		f.op("before", op)
-		parts = append(parts, fmt.Sprintf("process %d's %s ran from %s to %s", op.process, h.deed(op), stamp(op.invTime), stamp(op.endTime)))
+		parts = append(parts, fmt.Sprintf("process %d's %s ran from %s to %s", op.process, h.deed(op), h.began(op), h.over(op)))
 	}
 	op := &h.ops[last.op]
 	f.op("unexplained", op)
@@ -200,7 +200,7 @@ func (h *objects) unexplained(c *component, items []item, last item) *objectFind
 			others++
 		}
 	}
-	f.proof.Sentence = fmt.Sprintf("No run of %s explains process %d's %s from %s to %s", c.name(), op.process, h.deed(op), stamp(op.invTime), stamp(op.endTime))
+	f.proof.Sentence = fmt.Sprintf("No run of %s explains process %d's %s from %s to %s", c.name(), op.process, h.deed(op), h.began(op), h.over(op))
 	if len(parts) > 0 {
 		f.proof.Sentence += ", since " + and(parts)
 	}

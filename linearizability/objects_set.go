@@ -162,7 +162,7 @@ func (h *objects) set(key string, ops []int32, all *setFindings) {
 		if from == len(reads) && len(e.reads) == 0 {
 			if all.open++; all.open == 1 {
 				op := &h.ops[e.add]
-				all.why = fmt.Sprintf("element %d%s, acknowledged to process %d at %s, was in no read, and none began later: a read at the end would settle it", e.value, inKey(key), op.process, stamp(op.endTime))
+				all.why = fmt.Sprintf("element %d%s, acknowledged to process %d at %s, was in no read, and none began later: a read at the end would settle it", e.value, inKey(key), op.process, h.over(op))
 			} else if all.open == 2 {
 				all.why += "; others as well"
 			}
@@ -199,31 +199,31 @@ func inKey(key string) string {
 func (h *objects) unfound(key string, e *element, without *action, claim model.Claim, anomaly model.Anomaly) *objectFinding {
 	f := h.finding(claim, anomaly, key, without)
 	add := &h.ops[e.add]
-	text := fmt.Sprintf("Element %d%s was added by process %d and acknowledged at %s", e.value, inKey(key), add.process, stamp(add.endTime))
+	text := fmt.Sprintf("Element %d%s was added by process %d and acknowledged at %s", e.value, inKey(key), add.process, h.over(add))
 	if e.ack > e.minRet { // known by the read, with the add or without
 		early := &h.ops[e.early]
-		text = fmt.Sprintf("Process %d's read found element %d%s at %s", early.process, e.value, inKey(key), stamp(early.endTime))
+		text = fmt.Sprintf("Process %d's read found element %d%s at %s", early.process, e.value, inKey(key), h.over(early))
 		f.op("seen", early)
 		if e.ack == forever {
-			text += fmt.Sprintf(", which process %d had begun to add at %s", add.process, stamp(add.invTime))
+			text += fmt.Sprintf(", which process %d had begun to add at %s", add.process, h.began(add))
 		} else {
-			text += fmt.Sprintf(", which process %d added and had acknowledged at %s", add.process, stamp(add.endTime))
+			text += fmt.Sprintf(", which process %d added and had acknowledged at %s", add.process, h.over(add))
 		}
 	}
 	f.op("write", add)
 	if anomaly == model.StaleRead {
 		again := &h.ops[e.last]
-		f.proof.Sentence = fmt.Sprintf("%s, but process %d's read that began at %s did not find it, though process %d's did that ended at %s.", text, without.process, stamp(without.invTime), again.process, stamp(again.endTime))
+		f.proof.Sentence = fmt.Sprintf("%s, but process %d's read that began at %s did not find it, though process %d's did that ended at %s.", text, without.process, h.began(without), again.process, h.over(again))
 		f.op("stale", without)
 		f.op("again", again)
 		return f
 	}
 	if e.last != none && e.ack < e.maxRet {
 		last := &h.ops[e.last]
-		text += fmt.Sprintf(", and process %d's read still found it at %s", last.process, stamp(last.endTime))
+		text += fmt.Sprintf(", and process %d's read still found it at %s", last.process, h.over(last))
 		f.op("seen", last)
 	}
-	f.proof.Sentence = fmt.Sprintf("%s, but process %d's read that began at %s did not find it, and no read did afterwards.", text, without.process, stamp(without.invTime))
+	f.proof.Sentence = fmt.Sprintf("%s, but process %d's read that began at %s did not find it, and no read did afterwards.", text, without.process, h.began(without))
 	f.op("final", without)
 	return f
 }
@@ -231,10 +231,10 @@ func (h *objects) unfound(key string, e *element, without *action, claim model.C
 func (h *objects) unadded(key string, e *element) *objectFinding {
 	read := &h.ops[e.early]
 	f := h.finding(model.NoPhantom, model.Phantom, key, read)
-	f.proof.Sentence = fmt.Sprintf("Process %d's read found element %d%s at %s, which nobody ever added.", read.process, e.value, inKey(key), stamp(read.endTime))
+	f.proof.Sentence = fmt.Sprintf("Process %d's read found element %d%s at %s, which nobody ever added.", read.process, e.value, inKey(key), h.over(read))
 	if e.refuse != none {
 		add := &h.ops[e.refuse]
-		f.proof.Sentence = fmt.Sprintf("Process %d's read found element %d%s at %s, but adding it had been refused to process %d at %s.", read.process, e.value, inKey(key), stamp(read.endTime), add.process, stamp(add.endTime))
+		f.proof.Sentence = fmt.Sprintf("Process %d's read found element %d%s at %s, but adding it had been refused to process %d at %s.", read.process, e.value, inKey(key), h.over(read), add.process, h.over(add))
 		f.op("write", add)
 	}
 	f.op("reader", read)
@@ -254,13 +254,13 @@ func (h *objects) unborn(key string, e *element) *objectFinding {
 	}
 	f.op("reader", read)
 	f.op("write", add)
-	f.proof.Sentence = fmt.Sprintf("Process %d's read found element %d%s at %s, but process %d only began to add it at %s.", read.process, e.value, inKey(key), stamp(read.endTime), add.process, stamp(add.invTime))
+	f.proof.Sentence = fmt.Sprintf("Process %d's read found element %d%s at %s, but process %d only began to add it at %s.", read.process, e.value, inKey(key), h.over(read), add.process, h.began(add))
 	return f
 }
 
 func (h *objects) twice(key string, e *element, read *action) *objectFinding {
 	f := h.finding(model.NoDuplicate, model.Duplicate, key, read)
 	f.op("reader", read)
-	f.proof.Sentence = fmt.Sprintf("Process %d's read at %s found element %d%s twice.", read.process, stamp(read.endTime), e.value, inKey(key))
+	f.proof.Sentence = fmt.Sprintf("Process %d's read at %s found element %d%s twice.", read.process, h.over(read), e.value, inKey(key))
 	return f
 }

@@ -171,7 +171,7 @@ func (u *unique) conflict(a, b *zone) {
 	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.key, again)
 	if a.write == none {
 		f.proof.Sentence = fmt.Sprintf("Process %d began at %s to read %s and found %s, which it held only at first, though %s had been %s by process %d by %s.",
-			again.process, stamp(again.invTime), u.name(), u.value(again), u.value(by), u.deed(by), by.process, stamp(by.endTime))
+			again.process, u.h.began(again), u.name(), u.value(again), u.value(by), u.deed(by), by.process, u.h.over(by))
 		f.op("by", by)
 		f.op("again", again)
 		u.found = append(u.found, f)
@@ -179,8 +179,8 @@ func (u *unique) conflict(a, b *zone) {
 	}
 	first, second := &u.h.ops[a.first], &u.h.ops[b.far]
 	f.proof.Sentence = fmt.Sprintf("In %s, %s was %s by process %d by %s, before process %d began to %s %s at %s; but %s was %s by process %d by %s, before process %d began to %s %s at %s; and each was written only once.",
-		u.name(), u.value(first), u.deed(first), first.process, stamp(first.endTime), second.process, u.doing(second), u.value(second), stamp(second.invTime),
-		u.value(by), u.deed(by), by.process, stamp(by.endTime), again.process, u.doing(again), u.value(again), stamp(again.invTime))
+		u.name(), u.value(first), u.deed(first), first.process, u.h.over(first), second.process, u.doing(second), u.value(second), u.h.began(second),
+		u.value(by), u.deed(by), by.process, u.h.over(by), again.process, u.doing(again), u.value(again), u.h.began(again))
 	f.op("first", first)
 	f.op("second", second)
 	f.op("by", by)
@@ -202,11 +202,11 @@ func (u *unique) deed(op *action) string {
 // phantom proves that a read found what nobody can have written.
 func (u *unique) phantom(read *action) {
 	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.key, read)
-	f.proof.Sentence = fmt.Sprintf("Process %d found %s in %s at %s, but nobody ever wrote it.", read.process, u.value(read), u.name(), stamp(read.endTime))
+	f.proof.Sentence = fmt.Sprintf("Process %d found %s in %s at %s, but nobody ever wrote it.", read.process, u.value(read), u.name(), u.h.over(read))
 	if i, refused := u.refusals()[atomOf(u.h.steps[read.first].Value)]; refused {
 		w := &u.h.ops[i]
 		f.proof.Sentence = fmt.Sprintf("Process %d found %s in %s at %s, but its only write, by process %d, had been refused at %s.",
-			read.process, u.value(read), u.name(), stamp(read.endTime), w.process, stamp(w.endTime))
+			read.process, u.value(read), u.name(), u.h.over(read), w.process, u.h.over(w))
 		f.op("write", w)
 	}
 	f.op("reader", read)
@@ -229,7 +229,7 @@ func (u *unique) refusals() map[atom]int32 {
 func (u *unique) future(read *action, z *zone) {
 	w := &u.h.ops[z.write]
 	f := u.h.finding(model.Linearizable, model.Nonlinearizable, u.key, read)
-	f.proof.Sentence = fmt.Sprintf("Process %d found %s in %s at %s, but process %d only began to write it at %s.", read.process, u.value(read), u.name(), stamp(read.endTime), w.process, stamp(w.invTime))
+	f.proof.Sentence = fmt.Sprintf("Process %d found %s in %s at %s, but process %d only began to write it at %s.", read.process, u.value(read), u.name(), u.h.over(read), w.process, u.h.began(w))
 	f.op("reader", read)
 	f.op("write", w)
 	u.found = append(u.found, f)
