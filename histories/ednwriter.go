@@ -13,7 +13,7 @@ import (
 // What Jepsen has no word for is bent, not left out. It knows one operation at a time for a process: those of a pipelined process go on
 // under further process numbers, and each session of a reader is a process of its own, which assigns its partition first (:seek says from
 // where). A value is the sequence number of producer 0, and of others producer·2⁴⁰ + sequence number. Reads of a named copy are polls
-// with a :node. Ends of logs are the operations :end-offset, :start-offset and :copy-end, which Jepsen's checkers pass over. Whether a
+// with a :node. An append of several records is marked :batch. Ends of logs are the operations :end-offset, :start-offset and :copy-end, which Jepsen's checkers pass over. Whether a
 // single step on a named object belongs to a transaction, a key-value store or an independent register is seen from the first 4096 events.
 type EDNWriter struct {
 	w     io.Writer
@@ -44,7 +44,9 @@ const (
 
 type ednOperation struct {
 	process int32
-	runs    []Run
+	runs    []Run // of an append
+	step    Step  // of an operation of one step on an object
+	steps   int
 	extra   bool // goes back to free
 }
 
@@ -164,7 +166,7 @@ func isExtras(note string) bool {
 	}
 	for k := int32(1); k < t.nodes[0].next; k = t.nodes[t.nodes[k].next].next {
 		switch string(t.name(k)) {
-		case "", "index", "time", "type", "process", "f", "value", "key", "offset", "number", "node", "code", "seek", "seek-to-beginning?", "high-watermark", "leader-epoch":
+		case "", "index", "time", "type", "process", "f", "value", "key", "offset", "number", "node", "code", "seek", "seek-to-beginning?", "high-watermark", "leader-epoch", "batch", "note":
 			return false
 		}
 	}
@@ -189,7 +191,10 @@ func (w *EDNWriter) print(ev *Event) error {
 	var op ednOperation
 	if ev.Type == Invoke {
 		op = w.process(ev)
-		op.runs = slices.Clone(ev.Runs)
+		op.runs, op.steps = slices.Clone(ev.Runs), len(ev.Steps)
+		if op.steps == 1 {
+			op.step = ev.Steps[0]
+		}
 		w.open[ev.Op] = op
 	} else {
 		var isOpen bool
@@ -325,8 +330,9 @@ func ednValue(producer int32, sequence int64) (int64, error) {
 func (w *EDNWriter) send(ev *Event, op ednOperation) error {
 	w.begin(ev, ev.Type, op.process, "send")
 	b := append(w.buf, ", :value ["...)
-	first, offset := true, ev.Offset
+	first, offset, records := true, ev.Offset, int64(0)
 	for _, r := range op.runs {
+		records += int64(r.Count)
 		for i := range int64(r.Count) {
 			v, err := ednValue(r.Producer, r.Sequence+i)
 			if err != nil {
@@ -351,7 +357,11 @@ func (w *EDNWriter) send(ev *Event, op ednOperation) error {
 			b = append(b, ']')
 		}
 	}
-	w.buf = append(b, ']')
+	b = append(b, ']')
+	if records > 1 {
+		b = append(b, ", :batch true"...)
+	}
+	w.buf = b
 	w.end(ev)
 	return nil
 }
@@ -392,11 +402,14 @@ func (w *EDNWriter) poll(ev *Event, op ednOperation) error {
 
 // object prints an operation on objects. A single step is an operation of its own unless the history is one of transactions.
 func (w *EDNWriter) object(ev *Event, op ednOperation) {
-	if len(ev.Steps) != 1 || w.style == transactionStyle && ev.Steps[0].Key != "" {
+	if op.steps != 1 || w.style == transactionStyle && op.step.Key != "" || len(ev.Steps) > 1 {
 		w.transaction(ev, op)
 		return
 	}
-	s := &ev.Steps[0]
+	s, silent := &op.step, len(ev.Steps) == 0 // a completion may say no more than how it ended
+	if !silent {
+		s = &ev.Steps[0]
+	}
 	f := s.Do.String()
 	if w.style == keyValueStyle && s.Key != "" {
 		switch s.Do {
@@ -417,17 +430,22 @@ func (w *EDNWriter) object(ev *Event, op ednOperation) {
 	if independent {
 		b = append(append(append(b, '['), s.Key...), ' ')
 	}
-	if s.Do == CompareAndSet {
+	switch {
+	case silent:
+		b = append(b, "nil"...)
+	case s.Do == CompareAndSet:
 		b = appendEDNDatum(append(b, '['), &s.Old)
 		b = append(appendEDNDatum(append(b, ' '), &s.Value), ']')
-	} else {
+	default:
 		b = appendEDNDatum(b, &s.Value)
 	}
 	if independent {
 		b = append(b, ']')
 	}
-	b = appendJSONInt(b, ", :offset ", s.Offset)
-	if s.Do != Enqueue || s.Number != -1 {
+	if !silent {
+		b = appendJSONInt(b, ", :offset ", s.Offset)
+	}
+	if !silent && (s.Do != Enqueue || s.Number != -1) {
 		b = appendJSONInt(b, ", :number ", s.Number)
 	}
 	w.buf = b

@@ -322,7 +322,7 @@ func (s *jepsenSource) Next(ev *Event) error {
 		if err != nil {
 			return err
 		}
-		if err = s.tree.parse(form, s.syntax); err == nil {
+		if err = s.tree.parse(form, s.syntax); err == nil && len(s.tree.nodes) > 0 {
 			err = s.operation()
 		}
 		if err != nil {

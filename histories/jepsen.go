@@ -42,7 +42,8 @@ type jepsenOp struct {
 	steps       []Step // as invoked
 	kafka       bool   // it became events of logs: the fields below
 	sends       []kafkaSend
-	polls       int // place in the queue of what its polls read, −1 none
+	batch       bool // its sends are one append
+	polls       int  // place in the queue of what its polls read, −1 none
 }
 
 // queued is an event on its way out. Its Op is an internal number.
@@ -132,10 +133,10 @@ func (j *jepsen) push(ev Event) { j.queue = append(j.queue, queued{ev: ev}) }
 
 // fields are the keys of one operation, as nodes of the tree; 0, the operation itself, where one is missing.
 type fields struct {
-	index, time, typ, process, f, value, key      int32
-	seek, seekTo                                  int32  // of an assign: :seek-to-beginning?, and our :seek {key offset}
-	offset, number, node, code, high, epoch, note int32  // what our own export adds
-	extras                                        []byte // what else there is, as EDN
+	index, time, typ, process, f, value, key             int32
+	seek, seekTo                                         int32  // of an assign: :seek-to-beginning?, and our :seek {key offset}
+	offset, number, node, code, high, epoch, note, batch int32  // what our own export adds
+	extras                                               []byte // what else there is, as EDN
 }
 
 func (j *jepsen) fields(root int32) (f fields, err error) {
@@ -176,6 +177,8 @@ func (j *jepsen) fields(root int32) (f fields, err error) {
 			}
 		case "node":
 			field = number(t, v, &f.node)
+		case "batch":
+			field = &f.batch
 		case "code":
 			field = number(t, v, &f.code)
 		case "high-watermark":
@@ -202,12 +205,18 @@ func (j *jepsen) fields(root int32) (f fields, err error) {
 		}
 		k = t.nodes[v].next
 	}
-	for name, n := range map[string]int32{":type": f.typ, ":f": f.f, ":process": f.process} {
-		if n == 0 {
-			err = fmt.Errorf("an operation without %s: %s", name, t.show(root))
-		}
+	missing := ""
+	switch 0 {
+	case int(f.typ):
+		missing = ":type"
+	case int(f.f):
+		missing = ":f"
+	case int(f.process):
+		missing = ":process"
+	default:
+		return f, nil
 	}
-	return f, err
+	return f, fmt.Errorf("an operation without %s: %s", missing, t.show(root))
 }
 
 // number takes a key as one of ours only if its value is a number: others may use the name otherwise.
@@ -251,10 +260,8 @@ func (j *jepsen) operation() error {
 		return err
 	}
 	ev := Event{Kind: Object, Type: Info + 1}
-	for i, name := range typeNames {
-		if string(t.name(f.typ)) == name {
-			ev.Type = Type(i)
-		}
+	if i := slices.Index(typeNames[:], string(t.name(f.typ))); i >= 0 {
+		ev.Type = Type(i)
 	}
 	if ev.Type > Info {
 		return fmt.Errorf(":type %s, expected :invoke, :ok, :fail or :info", t.show(f.typ))
@@ -318,7 +325,7 @@ func (j *jepsen) mark(ev Event, f *fields) {
 			return
 		}
 	}
-	note := append([]byte(":f "), t.appendEDN(nil, f.f)...)
+	note := append([]byte(":f :"), t.name(f.f)...)
 	if f.value != 0 {
 		note = append(append(note, ", :value "...), t.appendEDN(nil, f.value)...)
 	}

@@ -233,7 +233,7 @@ type jsonFields struct {
 }
 
 // each calls field with every member: it answers the number of the name, −1 for an unknown one.
-func (f *jsonFields) each(n int32, field func(name string, value int32) (int, error)) error {
+func (f *jsonFields) each(n int32, field func(name []byte, value int32) (int, error)) error {
 	t := f.tree
 	if t.nodes[n].kind != mapNode {
 		return fmt.Errorf("%s, expected an object", t.show(n))
@@ -241,7 +241,7 @@ func (f *jsonFields) each(n int32, field func(name string, value int32) (int, er
 	seen := uint32(0)
 	for k := n + 1; k < t.nodes[n].next; {
 		v := t.nodes[k].next
-		i, err := field(string(t.raw(k)), v)
+		i, err := field(t.raw(k), v)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%q: %w", t.raw(k), err)
@@ -310,9 +310,9 @@ func jsonHeader(t *tree) (h Header, is bool, err error) {
 		return h, false, nil
 	}
 	f := jsonFields{tree: t}
-	err = f.each(0, func(name string, v int32) (int, error) {
+	err = f.each(0, func(name []byte, v int32) (int, error) {
 		var err error
-		switch name {
+		switch string(name) {
 		case "format":
 			if string(t.raw(v)) != jsonFormat {
 				err = fmt.Errorf("%s, expected %q", t.show(v), jsonFormat)
@@ -361,9 +361,9 @@ func jsonEvent(t *tree, ev *Event) (flush bool, err error) {
 	runs, steps := ev.Runs[:0], ev.Steps[:0]
 	*ev = Event{}
 	f := jsonFields{tree: t}
-	err = f.each(0, func(name string, v int32) (int, error) {
+	err = f.each(0, func(name []byte, v int32) (int, error) {
 		var err error
-		switch name {
+		switch string(name) {
 		case "seq":
 			ev.Seq, err = t.unsigned(v)
 			return 0, err
@@ -438,8 +438,8 @@ func jsonRuns(t *tree, n int32, runs []Run) ([]Run, error) {
 	f := jsonFields{tree: t}
 	for c := range t.children(n) {
 		var r Run
-		if err := f.each(c, func(name string, v int32) (int, error) {
-			switch name {
+		if err := f.each(c, func(name []byte, v int32) (int, error) {
+			switch string(name) {
 			case "producer":
 				return 0, narrow(t, v, &r.Producer)
 			case "sequence":
@@ -475,8 +475,8 @@ func jsonSteps(t *tree, n int32, steps []Step) ([]Step, error) {
 	f := jsonFields{tree: t}
 	for c := range t.children(n) {
 		var s Step
-		if err := f.each(c, func(name string, v int32) (i int, err error) {
-			switch name {
+		if err := f.each(c, func(name []byte, v int32) (i int, err error) {
+			switch string(name) {
 			case "do":
 				if t.nodes[v].kind == intNode {
 					d, err := t.unsigned(v)

@@ -275,6 +275,9 @@ func (j *jepsen) invokeKafka(op *jepsenOp, ev Event, f *fields) error {
 		j.ids++
 		op.sends = append(op.sends, kafkaSend{j.ids, key, value})
 	}
+	if f.batch != 0 && op.polls == -1 && len(op.sends) > 0 {
+		return j.batch(op, ev)
+	}
 	pipelined := len(ops) > 1
 	for _, s := range op.sends {
 		j.push(Event{Kind: Append, Time: ev.Time, Op: s.id, Process: ev.Process, Node: ev.Node, Partition: s.key, Pipelined: pipelined, Note: ev.Note,
@@ -286,6 +289,29 @@ func (j *jepsen) invokeKafka(op *jepsenOp, ev Event, f *fields) error {
 		j.queue = append(j.queue, queued{ev: Event{Time: ev.Time, Process: ev.Process, Node: ev.Node, Pipelined: pipelined}, waiting: true})
 	}
 	return nil
+}
+
+// batch invokes sends of our own export that were one append.
+func (j *jepsen) batch(op *jepsenOp, ev Event) error {
+	op.batch = true
+	ev.Kind, ev.Op, ev.Partition = Append, op.id, op.sends[0].key
+	for _, s := range op.sends {
+		if s.key != ev.Partition {
+			return fmt.Errorf("a batch for the keys %d and %d, expected one", ev.Partition, s.key)
+		}
+		ev.Runs = appendWritten(ev.Runs, KeyProducer(s.key), s.value)
+	}
+	j.push(ev)
+	return nil
+}
+
+// appendWritten adds a value to the runs of an append, which have no offsets.
+func appendWritten(runs []Run, producer int32, value int64) []Run {
+	if n := len(runs); n > 0 && runs[n-1].Sequence+int64(runs[n-1].Count) == value && runs[n-1].Count < 1<<30 {
+		runs[n-1].Count++
+		return runs
+	}
+	return append(runs, Run{Producer: producer, Sequence: value, Count: 1})
 }
 
 func (j *jepsen) completeKafka(op *jepsenOp, ev Event, f *fields) error {
@@ -327,6 +353,22 @@ func (j *jepsen) completeKafka(op *jepsenOp, ev Event, f *fields) error {
 	}
 	if ev.Type == Info && ev.Code == 0 {
 		ev.Code = NoAnswer
+	}
+	if op.batch {
+		ev.Kind, ev.Op, ev.Partition, ev.HighWatermark = Append, op.id, op.sends[0].key, 0
+		if ev.Type == OK {
+			ev.Offset = offsets[0]
+			for i, o := range offsets {
+				if o != offsets[0]+int64(i) && (o >= 0 || offsets[0] >= 0) {
+					return fmt.Errorf("a batch with offset %d at place %d, expected consecutive offsets from %d on", o, i+1, offsets[0])
+				}
+			}
+		}
+		j.push(ev)
+		if ev.Type == Info {
+			delete(j.kafka.byProcess, ev.Process)
+		}
+		return nil
 	}
 	for i, s := range op.sends {
 		done := Event{Kind: Append, Type: ev.Type, Time: ev.Time, Op: s.id, Process: ev.Process, Node: ev.Node, Partition: s.key, Code: ev.Code, Note: ev.Note}

@@ -43,8 +43,8 @@ func (s *s2Source) event(ev *Event) error {
 	var what int32
 	s.seq++
 	*ev = Event{Seq: s.seq, Kind: Object}
-	err := f.each(0, func(name string, v int32) (i int, err error) {
-		switch name {
+	err := f.each(0, func(name []byte, v int32) (i int, err error) {
+		switch string(name) {
 		case "event":
 			what = v
 			return 0, nil
@@ -117,8 +117,8 @@ func (s *s2Source) start(n int32) ([]Step, error) {
 		conditions = append(conditions, Step{Do: do, Value: Datum{Form: Text, Text: token}})
 		return err
 	}
-	err := f.each(t.child(n, 1), func(name string, v int32) (i int, err error) {
-		switch name {
+	err := f.each(t.child(n, 1), func(name []byte, v int32) (i int, err error) {
+		switch string(name) {
 		case "num_records":
 			records, err = t.unsigned(v)
 			return 0, err
@@ -204,12 +204,12 @@ func (s *s2Source) finish(n int32, asked []Step, ev *Event) error {
 	ev.Steps = append([]Step(nil), asked...)
 	last := &ev.Steps[len(asked)-1]
 	f := jsonFields{tree: t}
-	err := f.each(value, func(name string, v int32) (i int, err error) {
+	err := f.each(value, func(name []byte, v int32) (i int, err error) {
 		switch {
-		case name == "tail":
+		case string(name) == "tail":
 			last.Offset, err = s.tail(v)
 			return 0, err
-		case name == "stream_hash" && do == Read:
+		case string(name) == "stream_hash" && do == Read:
 			h, err := t.unsigned(v)
 			last.Value = IntDatum(int64(h))
 			return 1, err

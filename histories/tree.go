@@ -54,9 +54,14 @@ func (e *syntaxFault) Error() string { return e.what }
 
 const maxDepth = 64
 
-// parse reads src, which must hold one form.
+// parse reads src, which must hold one form. It leaves no nodes if that is discarded by #_.
 func (t *tree) parse(src []byte, s syntax) error {
 	t.src, t.nodes, t.syntax, t.at = src, t.nodes[:0], s, 0
+	for t.space(); s == ednSyntax && t.discards(0); {
+		if t.space(); t.at == len(t.src) {
+			return nil
+		}
+	}
 	if err := t.value(0); err != nil {
 		return err
 	}
