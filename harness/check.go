@@ -88,6 +88,10 @@ func (r *run) assemble(j judgement) {
 	if j.disagreement != nil {
 		r.note("a bug of ackproof: " + j.disagreement.Error())
 	}
+	if bug := r.unconfirmed(a.Verdict()); bug != "" {
+		r.results.Exit = model.ExitCrash
+		r.note("a bug of ackproof: " + bug)
+	}
 	if j.opinion.Skipped > 0 {
 		r.opinion = fmt.Sprintf("%d windows not decided (%s)", j.opinion.Skipped, j.opinion.Reason)
 	}

@@ -31,7 +31,7 @@ func (r *run) load(ctx context.Context) error {
 	others.Go(func() { r.guard("the nemesis", func() { r.faults = r.runner.Run(faulty, r.schedule) }) })
 	r.startWatch(ctx)
 
-	r.wait(ctx, length, r.certain)
+	r.wait(ctx, length, r.certain.reached)
 	endFaults() // the runner heals what lasts
 	close(stop)
 	finished := make(chan struct{})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ackproof/histories"
+	"ackproof/linearizability"
 	"ackproof/model"
 	"ackproof/nemesis"
 	"ackproof/systems"
@@ -37,8 +38,8 @@ type run struct {
 	workload *log.Workload
 	counters *log.Counters
 
-	certain  chan struct{} // closed when a violation is certain
-	endWatch func()        // ends the watch over the nodes; it may be called again; nil before the load
+	certain  certainty
+	endWatch func() // ends the watch over the nodes; it may be called again; nil before the load
 
 	mu     sync.Mutex
 	notes  []string
@@ -165,6 +166,8 @@ func (r *run) setUp(ctx context.Context) error {
 		return infra("open the history", err)
 	}
 	r.journal = histories.NewRecorderClock(r.history, histories.Header{Run: r.id, Seed: r.Options.Seed, Start: r.began}, r.now)
+	r.certain.reached, r.certain.online = make(chan struct{}), linearizability.NewOnline(r.contract)
+	r.journal.Tap(r.watchLog)
 	r.counters = log.NewCounters(r.Options.Partitions)
 	r.workload = log.New(r.config, r.journal, r.counters)
 	r.runner = &nemesis.Runner{System: r.system, Mesh: r.mesh, Acked: r.counters.Acked, Event: r.faultStep}

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// startWatch looks for nodes that end by themselves, from now until endWatch. The first closes r.certain: no fault asked for it and nothing
+// startWatch looks for nodes that end by themselves, from now until endWatch. The first ends the load: no fault asked for it and nothing
 // will bring the node back, so one claim is already broken.
 func (r *run) startWatch(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
-	r.certain = make(chan struct{})
 	go func() {
 		defer close(done)
 		r.guard("the watch over the nodes", func() { r.watch(ctx) })
@@ -22,7 +21,6 @@ func (r *run) startWatch(ctx context.Context) {
 
 func (r *run) watch(ctx context.Context) {
 	down := map[int]bool{} // ended by itself and not yet back
-	first := true
 	t := time.NewTicker(200 * time.Millisecond)
 	defer t.Stop()
 	for {
@@ -45,10 +43,7 @@ func (r *run) watch(ctx context.Context) {
 			r.ended = append(r.ended, fmt.Sprintf("%s had ended by itself and did not come back: %v", n.Name(), reason))
 			r.mu.Unlock()
 			r.note(fmt.Sprintf("%s ended by itself %.1f s into the run (%v); %s", n.Name(), r.now().Seconds(), reason, tail(n)))
-			if first {
-				close(r.certain)
-				first = false
-			}
+			r.reach()
 		}
 	}
 }

@@ -1,0 +1,58 @@
+package harness
+
+import (
+	"fmt"
+	"slices"
+
+	"ackproof/histories"
+	"ackproof/linearizability"
+	"ackproof/model"
+)
+
+// certainty is the end of a load that has nothing more to find: a violation is certain.
+type certainty struct {
+	reached  chan struct{} // closed when it is
+	online   *linearizability.Online
+	sighting *linearizability.Sighting // the first of a claim that was asked for; written under the journal's lock
+}
+
+// reach ends the load, unless the test is to go on. It may be called again.
+func (r *run) reach() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.certain.reached:
+	default:
+		close(r.certain.reached)
+	}
+}
+
+// watchLog is the journal's tap: the online checker sees every event as it is written, until it has seen a violation. The check of the whole
+// history has to confirm it.
+func (r *run) watchLog(ev histories.Event) {
+	c := &r.certain
+	if c.sighting != nil || c.online == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			c.online = nil
+			r.died("the online checker", p)
+		}
+	}()
+	s := c.online.Step(&ev)
+	if s == nil || len(r.Options.Claims) > 0 && !slices.Contains(r.Options.Claims, s.Claim) {
+		return
+	}
+	c.sighting = s
+	r.note(fmt.Sprintf("a violation is certain %.1f s into the run: %v", ev.Time.Seconds(), s))
+	r.reach()
+}
+
+// unconfirmed says what the online checker saw and the check of the whole history did not find, "" if they agree.
+func (r *run) unconfirmed(v model.Verdict) string {
+	if s := r.certain.sighting; s != nil && v != model.Violated {
+		return fmt.Sprintf("the online checker saw %v, and the check of the whole history finds nothing", s)
+	}
+	return ""
+}
