@@ -88,12 +88,12 @@ type Versions uint8
 
 // What transactions work on.
 const (
-	// AnyVersions: what the reads show, lists if they have Lists and logs if they have single records; lists if there is neither.
+	// AnyVersions: logs if a Read has a single record or anything an Offset above 0, else lists. A history that changes its mind is refused.
 	AnyVersions Versions = iota
-	// Lists that are read as a whole (list-append): a Read has a List, or Nil for an empty one.
+	// Lists that are read as a whole (list-append): a Read has a List, or Nil for an empty one. Offsets mean nothing.
 	Lists
-	// Logs with offsets: a Read has one record and its Offset, and stands once for each record that was found. A Read with Nil says that there was
-	// nothing at its Offset when it was asked.
+	// Logs with offsets: a Read has one record and its Offset, or a List of records from its Offset on. There is one for each record or stretch that
+	// was found. A Read with Nil or an empty List says that there was nothing at its Offset when it was asked; with Offset −1 it says nothing.
 	Logs
 )
 
@@ -154,7 +154,7 @@ func CheckTransactions(events iter.Seq2[histories.Event, error], o TransactionOp
 			o.Claims = append(o.Claims, model.Atomicity)
 		}
 	}
-	t.options = o
+	t.options.Claims = o.Claims
 	a := &TransactionAnswer{Operations: t.counts, Level: o.Level, Versions: Lists}
 	if t.logs {
 		a.Versions = Logs
@@ -208,9 +208,7 @@ func (t *transactions) judge(claim model.Claim) model.ClaimResult {
 		if f == nil || !brokenBy(claim, b.anomaly, t.options.Level) {
 			continue
 		}
-		proof := *f.proof
-		proof.Claim = claim
-		r.Anomalies = append(r.Anomalies, model.AnomalyResult{Kind: b.anomaly, Count: f.count, Proof: &proof, Where: f.where})
+		r.Anomalies = append(r.Anomalies, model.AnomalyResult{Kind: b.anomaly, Count: f.count, Proof: t.certificate(claim, b.anomaly, f), Where: f.where})
 	}
 	judge(&r, undecided, model.Facts{}, t.options.Floors.Missing(claim, r.Evidence, model.Contract{}, model.Facts{}))
 	return r

@@ -14,15 +14,15 @@ type txnFinding struct {
 	count int64
 	where []string
 	size  int
-	proof *model.Certificate
+	prove func(*txnCertificate) // writes the certificate of the smallest
 }
 
-// note counts an anomaly; the first of its kind is proved.
+// note counts an anomaly; the first of its kind is proved in the end.
 func (t *transactions) note(a model.Anomaly, where string, prove func(*txnCertificate)) {
 	t.noteSized(a, where, 0, prove)
 }
 
-// noteSized counts an anomaly; the smallest of its kind is proved.
+// noteSized counts an anomaly; the smallest of its kind is proved in the end.
 func (t *transactions) noteSized(a model.Anomaly, where string, size int, prove func(*txnCertificate)) {
 	f := t.found[a]
 	if f == nil {
@@ -34,10 +34,15 @@ func (t *transactions) noteSized(a model.Anomaly, where string, size int, prove 
 		f.where = append(f.where, where)
 	}
 	if size < f.size {
-		c := &txnCertificate{t: t, Certificate: model.Certificate{Version: 1, Anomaly: a, Partition: -1, Offset: -1, Operations: []model.ProofOp{}}}
-		prove(c)
-		f.size, f.proof = size, &c.Certificate
+		f.size, f.prove = size, prove
 	}
+}
+
+// certificate proves a finding under a claim.
+func (t *transactions) certificate(claim model.Claim, a model.Anomaly, f *txnFinding) *model.Certificate {
+	c := &txnCertificate{t: t, Certificate: model.Certificate{Version: 1, Claim: claim, Anomaly: a, Partition: -1, Offset: -1, Operations: []model.ProofOp{}}}
+	f.prove(c)
+	return &c.Certificate
 }
 
 // txnCertificate is a certificate in the making. Its transactions are called T1, T2, … in the order in which the sentence brings them up.

@@ -83,8 +83,9 @@ type transactions struct {
 	odd     map[int32][]int64 // lists of reads that differ, by step
 	writer  []int32           // of each version the transaction that counts for it, −1: aborted or nobody
 	wrote   []int32           // of each version the append step, −1 nobody
-	logs    bool
-	drain   uint64 // final reads were invoked after it
+	logs    bool              // lists otherwise
+	lists   bool              // lists were read
+	drain   uint64            // final reads were invoked after it
 	counts  model.Operations
 
 	found                            map[model.Anomaly]*txnFinding
@@ -96,11 +97,10 @@ type transactions struct {
 }
 
 func loadTransactions(events iter.Seq2[histories.Event, error], o TransactionOptions) (*transactions, error) {
-	t := &transactions{byName: make(map[string]int32), odd: make(map[int32][]int64), found: make(map[model.Anomaly]*txnFinding)}
+	t := &transactions{options: o, logs: o.Versions == Logs, byName: make(map[string]int32), odd: make(map[int32][]int64), found: make(map[model.Anomaly]*txnFinding)}
 	join := histories.NewJoiner()
 	numbers := []int32{} // operation → transaction, −1 for other operations
 	last := make(map[int32]int32)
-	var lists, records uint64 // the first event that has one
 	for ev, err := range events {
 		if err != nil {
 			return nil, err
@@ -121,33 +121,18 @@ func loadTransactions(events iter.Seq2[histories.Event, error], o TransactionOpt
 			}
 			continue
 		}
-		for j := range ev.Steps {
-			s := &ev.Steps[j]
-			switch {
-			case s.Do != histories.Read && s.Do != histories.AppendTo:
-				return nil, &histories.EventError{Seq: ev.Seq, What: fmt.Sprintf("a transaction with the step %v, expected reads and appends", s.Do)}
-			case s.Do == histories.AppendTo && s.Value.Form != histories.Int:
-				return nil, &histories.EventError{Seq: ev.Seq, What: "an append of something else than a number, expected a number"}
-			case s.Do == histories.Read && s.Value.Form == histories.Text:
-				return nil, &histories.EventError{Seq: ev.Seq, What: "a read of a text, expected a list, a number or nothing"}
-			case s.Do == histories.Read && s.Value.Form == histories.List && lists == 0:
-				lists = ev.Seq
-			case s.Do == histories.Read && s.Value.Form == histories.Int && records == 0:
-				records = ev.Seq
-			}
-			if s.Do == histories.Read && s.Value.Form == histories.Int && s.Offset < 0 && ev.Type == histories.OK {
-				return nil, &histories.EventError{Seq: ev.Seq, What: fmt.Sprintf("found record %d of log %q without an offset, expected one", s.Value.Int, s.Key)}
-			}
+		if err := t.validate(&ev); err != nil {
+			return nil, err
 		}
-		if lists > 0 && (records > 0 || o.Versions == Logs) {
-			return nil, &histories.EventError{Seq: max(lists, records), What: "reads of lists in a history of logs, expected one or the other"}
-		}
-		if records > 0 && o.Versions == Lists {
-			return nil, &histories.EventError{Seq: records, What: "a read of a single record in a history of lists, expected lists"}
+		if t.logs && ev.Type == histories.OK {
+			ev.Steps = singleRecords(ev.Steps)
 		}
 		if ev.Type == histories.Invoke {
 			if len(t.steps) > math.MaxInt32-len(ev.Steps) {
 				return nil, fmt.Errorf("%w: more than %d steps", histories.ErrMalformed, math.MaxInt32)
+			}
+			if len(t.all) == maxTransactions {
+				return nil, fmt.Errorf("%w: more than %d transactions", histories.ErrMalformed, maxTransactions)
 			}
 			n := int32(len(t.all))
 			numbers = push(numbers, n)
@@ -175,8 +160,75 @@ func loadTransactions(events iter.Seq2[histories.Event, error], o TransactionOpt
 			t.counts.Info++
 		}
 	}
-	t.logs = o.Versions == Logs || o.Versions == AnyVersions && records > 0
 	return t, nil
+}
+
+// Bounds of what is accepted: offsets of which sums with a length are numbers still, and as many transactions and versions as the graph has room for.
+const (
+	maxOffset       = 1 << 61
+	maxTransactions = 1 << 27
+)
+
+// validate refuses what is no transaction over lists or logs, and finds out which of the two they are if nobody said so.
+func (t *transactions) validate(ev *histories.Event) error {
+	bad := func(format string, args ...any) error {
+		return &histories.EventError{Seq: ev.Seq, What: fmt.Sprintf(format, args...)}
+	}
+	for j := range ev.Steps {
+		s := &ev.Steps[j]
+		form := s.Value.Form
+		switch {
+		case s.Do != histories.Read && s.Do != histories.AppendTo:
+			return bad("a transaction with the step %v, expected reads and appends", s.Do)
+		case s.Do == histories.AppendTo && form != histories.Int:
+			return bad("an append to %q of something else than a number, expected a number", s.Key)
+		case form == histories.Text:
+			return bad("a read of %q with a text, expected a list, a number or nothing", s.Key)
+		case s.Offset > maxOffset:
+			return bad("offset %d of %q, expected at most %d", s.Offset, s.Key, int64(maxOffset))
+		case ev.Type != histories.OK:
+			continue
+		case s.Do == histories.Read && form == histories.Int && s.Offset < 0,
+			s.Do == histories.Read && form == histories.List && len(s.Value.List) > 0 && s.Offset < 0 && t.logs:
+			return bad("records of log %q without an offset, expected one", s.Key)
+		}
+		if t.options.Versions == AnyVersions {
+			switch {
+			case s.Do == histories.Read && form == histories.Int || s.Offset > 0:
+				t.logs = true
+			case s.Do == histories.Read && form == histories.List && !t.logs:
+				t.lists = true
+			}
+			if t.lists && t.logs {
+				return bad("%q has an offset or a single record, like a log, but lists were read before; expected one of the two throughout, or to be told which", s.Key)
+			}
+		} else if form == histories.Int && s.Do == histories.Read && !t.logs {
+			return bad("a read of %q with a single record, expected a list", s.Key)
+		}
+	}
+	return nil
+}
+
+// singleRecords turns stretches of records that reads of logs found into one step for each record.
+func singleRecords(steps []histories.Step) []histories.Step {
+	if !slices.ContainsFunc(steps, func(s histories.Step) bool { return s.Value.Form == histories.List }) {
+		return steps
+	}
+	var out []histories.Step
+	for _, s := range steps {
+		list := s.Value.List
+		if s.Value.Form == histories.List {
+			s.Value = histories.Datum{}
+		}
+		if len(list) == 0 {
+			out = append(out, s)
+			continue
+		}
+		for i, v := range list {
+			out = append(out, histories.Step{Key: s.Key, Value: histories.IntDatum(v), Offset: s.Offset + int64(i)})
+		}
+	}
+	return out
 }
 
 func (t *transactions) object(name string) int32 {
@@ -253,6 +305,9 @@ func (t *transactions) complete(n int32, ev *histories.Event) error {
 	for i := range ev.Steps {
 		t.see(x.first+int32(i), &ev.Steps[i])
 	}
+	if t.versions > math.MaxInt32 {
+		return fmt.Errorf("%w: lists of more than %d elements together", histories.ErrMalformed, math.MaxInt32)
+	}
 	return nil
 }
 
@@ -277,6 +332,7 @@ func (t *transactions) see(i int32, s *histories.Step) {
 			step.does = differs
 			t.odd[i] = slices.Clone(list)
 		case len(list) > common:
+			t.versions += int64(len(list) - common)
 			x.order = append(x.order, list[common:]...)
 			x.grown = append(x.grown, txnGrown{step.at, i})
 		}

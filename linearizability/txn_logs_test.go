@@ -25,6 +25,10 @@ func asLogs(r *rand.Rand, events []histories.Event) ([]histories.Event, bool) {
 				steps = append(steps, s)
 				continue
 			}
+			if r.IntN(3) == 0 {
+				steps = append(steps, histories.Step{Key: s.Key, Value: s.Value, Offset: 0})
+				continue
+			}
 			for i, v := range s.Value.List {
 				steps = append(steps, histories.Step{Key: s.Key, Value: histories.IntDatum(v), Offset: int64(i)})
 			}

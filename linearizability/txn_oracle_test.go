@@ -492,6 +492,9 @@ func TestTransactionsOracle(t *testing.T) {
 			verdict := a.Claims[0].Verdict
 			for _, x := range a.Claims[0].Anomalies {
 				kinds[x.Kind]++
+				if strings.Contains(x.Proof.Sentence, " comes before ") || strings.Contains(x.Proof.Sentence, "nobody read") {
+					t.Errorf("history %d, %v: the sentence %q does not say why:\n%s", i, s.level, x.Proof.Sentence, showTransactions(events))
+				}
 			}
 			if verdict == model.Undecided {
 				open[j]++

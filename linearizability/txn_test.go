@@ -237,6 +237,12 @@ var plantedTransactions = []struct {
 		drain
 		D: r p 1@0, r p -@2
 		E: r q 1@0, r q 2@2, r q -@3`, nil, nil},
+	{"logs: stretches of records", TransactionOptions{Versions: Logs}, `
+		A: a p 1@0, a p 2@1
+		B: r p [1 2]@0, r p []@2, r q []
+		begin C: a p 3
+		D: r p [2 3]@1
+		abort C`, map[model.Anomaly]int64{model.G1a: 2}, nil},
 	{"logs: torn", TransactionOptions{}, `
 		A: a p 1@0, a q 1@0
 		B: a q 2@1
@@ -411,9 +417,10 @@ func TestTransactionsMalformed(t *testing.T) {
 		options TransactionOptions
 		want    string
 	}{
-		"lists among logs":     {"A: r x 1@0\nB: r x [1]", TransactionOptions{}, "reads of lists in a history of logs"},
-		"lists asked for":      {"A: r x 1@0", TransactionOptions{Versions: Lists}, "a read of a single record in a history of lists"},
-		"logs asked for":       {"A: r x [1]", TransactionOptions{Versions: Logs}, "reads of lists in a history of logs"},
+		"logs among lists":     {"A: r x [1]\nB: r x 1@0", TransactionOptions{}, "lists were read before"},
+		"lists among logs":     {"A: r x 1@0\nB: r x [1]", TransactionOptions{}, "without an offset"},
+		"lists asked for":      {"A: r x 1@0", TransactionOptions{Versions: Lists}, "with a single record, expected a list"},
+		"logs asked for":       {"A: r x [1]", TransactionOptions{Versions: Logs}, "without an offset"},
 		"no offset":            {"A: r x 1", TransactionOptions{}, "without an offset"},
 		"other append":         {"begin A: a x 1\nok A: a x 2", TransactionOptions{}, `appends 2 to "x", expected the appends of its invocation`},
 		"append to other":      {"begin A: a x 1\nok A: a y 1", TransactionOptions{}, `appends 1 to "y", expected the appends of its invocation`},
