@@ -18,7 +18,9 @@ type MonitorOptions struct {
 
 	Drift  float64 // work queues: a lease may last shorter, a deduplication window too, by this part of its length (0.01: one per cent)
 	Window int64   // FIFO: length of the deduplication window in ns; 0: none is promised
-	Sparse bool    // groups: offsets may have no record (transactions, compaction): only those that were acknowledged or delivered are due
+	// Sparse, of groups: offsets may have no record (transactions, compaction), so only those are due that were acknowledged or delivered.
+	// Drained: after all was acknowledged the group read on until it was given nothing more, so that what it has not been given by the end it never is.
+	Sparse, Drained bool
 }
 
 func (o *MonitorOptions) fill(claims ...model.Claim) {
