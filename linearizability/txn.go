@@ -134,6 +134,60 @@ func TransactionClaims() []model.Claim {
 
 // CheckTransactions decides from a history of Objects with Reads and AppendTos whether an order of the transactions explains it. The error is an
 // histories.ErrMalformed, or that of reading the events; it is never a verdict.
+//
+// # From reads to a graph
+//
+// Values are unique, so a read names the appends that it saw, and the longest list that anybody read of an object is the order of its versions as far as
+// it was ever seen; in a log the offsets are that order. A list that is no beginning of the longest one is an anomaly of its own. With the order of
+// versions known nothing is left to search. A transaction a must come before b if
+//
+//   - ww: a wrote a version and b the next one;
+//   - wr: a wrote the last version that b read;
+//   - rw: b wrote the first version that a's read did not have;
+//   - realtime: a ended before b began (strict serializability); process: the same process did a and then b (Sessions).
+//
+// A committed append that nobody saw comes after every version that anybody saw, hence after the last writer and after all who read up to there; one node
+// for each object stands for the product of those edges, and transactions on both sides go round it (see unseen). Real time is a chain with
+// a node for each stretch of completions, which stands for all pairs. So the graph has as many edges as the history has steps, up to a factor.
+//
+// Serializable: if the graph has no cycle, any order that keeps all edges is a serial run. Each list grows in the order of its versions by ww and the
+// edges to unseen appends. A reader stands behind the writer of the last version it read by wr and before that of the next by rw, so it reads exactly
+// that; its own appends are checked apart (internal). If there is a cycle, no order keeps its edges, each of which every serial run must keep. With
+// the chain the same holds of strict serializability.
+//
+// Snapshot isolation: exactly the cycles in which two neighbours are rw are allowed (Cerone and Gotsman, "Analysing snapshot isolation"). A graph with each node twice, reached by
+// rw and reached otherwise, has a cycle iff there is one that is not. This needs the whole order of versions: of several unseen appends to one
+// object it is not known. Two that read the same version are a lost update in any order; otherwise the order of invocation is tried, and if that does
+// not do the answer is undecided.
+//
+// Read committed is Adya's PL-2: no cycle of ww and wr alone, nothing read that was aborted (G1a), or written over by its own writer (G1b).
+//
+// A transaction of unknown outcome has committed iff somebody read one of its appends: if nobody did, leaving it out explains as much as keeping it.
+// What it read itself is not known. A refused transaction (Fail) is believed to have done nothing.
+//
+// # Cycles
+//
+// Cycles lie within strongly connected components, found in one pass (Tarjan). In each component the classes of cycles are looked for from G0 to G2-item,
+// with dependencies alone, and only if there is none with the order of processes and with real time. One cycle is reported for each component of each class, the
+// shortest as long as a budget of 4 million edges lasts. The verdict does not depend on that budget.
+//
+// # Logs
+//
+// A read of a log may stop anywhere, so rw follows only from a read that found nothing, or under WholeReads. With Interleaved only wr and the order in
+// time count. Atomicity compares each committed transaction with the final reads, those begun after the mark "drain", or after the last transaction
+// with appends has ended if there is no mark: some records there and others not is torn, none there is lost. The final reads of one log are taken
+// together, from its start to the furthest place that one of them reached.
+//
+// # Cost
+//
+// Linear in steps and in the elements of the lists that were read, plus sorting of values and offsets that are not in order already. Memory: 56 bytes a
+// transaction, 32 a step, 20 a version, and for the graph 12 an edge and 20 a node.
+//
+// # Not promised
+//
+// Values that repeat on one object leave everything undecided, and the reason names them. Predicates, and registers without an order of versions, are
+// other problems (NP-hard). Retention of logs is not modelled: what was trimmed before the final read counts as missing. Nor are transactions that never
+// end (hanging), which take the broker's own word to see. Components and not single cycles are counted.
 func CheckTransactions(events iter.Seq2[histories.Event, error], o TransactionOptions) (*TransactionAnswer, error) {
 	if o.Level > ReadCommitted {
 		return nil, fmt.Errorf("isolation level %d, expected one of %v", o.Level, levelNames)
