@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // EDNWriter writes a history as Jepsen's operations, one map a line, in a form that Jepsen's own checkers read. Operations on logs become
@@ -44,10 +45,10 @@ const (
 
 type ednOperation struct {
 	process int32
-	runs    []Run // of an append
-	step    Step  // of an operation of one step on an object
-	steps   int
-	extra   bool // goes back to free
+	runs    []Run  // of an append
+	steps   []Step // of an operation on objects
+	kafka   bool   // they are of the kafka workload
+	extra   bool   // goes back to free
 }
 
 type ednReader struct{ process, session, partition int32 }
@@ -123,11 +124,11 @@ func (w *EDNWriter) begin(ev *Event, typ Type, process int32, f string) {
 	w.index++
 	b = strconv.AppendInt(append(b, ", :time "...), int64(ev.Time), 10)
 	b = append(append(b, ", :type :"...), typ.String()...)
-	b = append(b, ", :process "...)
-	if ev.Kind.IsOperation() {
-		b = strconv.AppendInt(b, int64(process), 10)
-	} else {
-		b = append(b, ":nemesis"...)
+	switch {
+	case ev.Kind.IsOperation():
+		b = strconv.AppendInt(append(b, ", :process "...), int64(process), 10)
+	case f != "":
+		b = append(b, ", :process :nemesis"...)
 	}
 	if f != "" {
 		b = append(append(b, ", :f :"...), f...)
@@ -173,6 +174,23 @@ func isExtras(note string) bool {
 	return true
 }
 
+// isMark tells a note that holds what the reader of EDN kept of an operation of no client.
+func isMark(note string) bool {
+	before := "{:type :info, "
+	switch {
+	case strings.HasPrefix(note, ":f :"):
+		before += ":process :nemesis, "
+	case !strings.HasPrefix(note, ":process "):
+		return false
+	}
+	j := newJepsen(false)
+	if j.tree.parse([]byte(before+note+"\n}"), ednSyntax) != nil {
+		return false
+	}
+	f, err := j.fields(0)
+	return err == nil && f.index == 0 && f.time == 0 && j.tree.nodes[f.process].kind != intNode && j.tree.name(f.f) != nil
+}
+
 func (w *EDNWriter) event(ev *Event) error {
 	if w.err = w.print(ev); w.err == nil && len(w.buf) >= flushBytes {
 		return w.Flush()
@@ -191,10 +209,7 @@ func (w *EDNWriter) print(ev *Event) error {
 	var op ednOperation
 	if ev.Type == Invoke {
 		op = w.process(ev)
-		op.runs, op.steps = slices.Clone(ev.Runs), len(ev.Steps)
-		if op.steps == 1 {
-			op.step = ev.Steps[0]
-		}
+		op.runs, op.steps, op.kafka = slices.Clone(ev.Runs), slices.Clone(ev.Steps), isKafkaSteps(ev.Steps)
 		w.open[ev.Op] = op
 	} else {
 		var isOpen bool
@@ -210,6 +225,17 @@ func (w *EDNWriter) print(ev *Event) error {
 	case Fetch, CopyRead:
 		return w.poll(ev, op)
 	case Object:
+		if op.kafka {
+			return w.kafka(ev, op)
+		}
+		if len(ev.Steps) > 0 || ev.Type == OK {
+			if err := sameSteps(op.steps, ev.Steps, ev.Type); err != nil {
+				return &EventError{ev.Seq, err.Error()}
+			}
+		}
+		if ev.Type == Invoke && len(ev.Steps) == 1 && ev.Steps[0].Key == "" && ev.Steps[0].Value.Form == List && len(ev.Steps[0].Value.List) == 2 {
+			return &EventError{ev.Seq, fmt.Sprintf("%v of a list of two, which EDN's readers would take for an independent key and a value", ev.Steps[0].Do)}
+		}
 		w.object(ev, op)
 	default:
 		w.begin(ev, ev.Type, op.process, ev.Kind.String())
@@ -232,8 +258,11 @@ func (w *EDNWriter) mark(ev *Event) {
 	case ev.Kind == Phase:
 		w.begin(ev, Info, 0, "phase")
 		w.buf = appendEDNText(append(w.buf, ", :value "...), ev.Note)
-	case len(ev.Note) > 3 && ev.Note[:3] == ":f " && ev.Offset == 0:
+	case isMark(ev.Note) && ev.Offset == 0:
 		w.begin(ev, Info, 0, "")
+		if ev.Note[:3] == ":f " {
+			w.buf = append(w.buf, ", :process :nemesis"...)
+		}
 		w.buf = append(append(w.buf, ", "...), ev.Note...)
 	default:
 		w.begin(ev, Info, 0, "fault")
@@ -400,13 +429,106 @@ func (w *EDNWriter) poll(ev *Event, op ednOperation) error {
 	return nil
 }
 
+// isKafkaSteps tells an invocation of the kafka workload that was read whole: its offsets are unknown yet.
+func isKafkaSteps(steps []Step) bool {
+	for i := range steps {
+		s := &steps[i]
+		_, err := strconv.ParseInt(s.Key, 10, 31)
+		send := s.Do == AppendTo && s.Value.Form == Int && err == nil
+		if poll := s.Do == Read && s.Key == ""; s.Offset != -1 || !send && !poll {
+			return false
+		}
+	}
+	return len(steps) > 0
+}
+
+// kafka prints a transaction of the kafka workload. Reads that follow each other were one poll or can have been.
+func (w *EDNWriter) kafka(ev *Event, op ednOperation) error {
+	f := "txn"
+	switch isRead := func(s Step) bool { return s.Do == Read }; {
+	case !slices.ContainsFunc(op.steps, isRead):
+		f = "send"
+	case !slices.ContainsFunc(op.steps, func(s Step) bool { return s.Do != Read }):
+		f = "poll"
+	}
+	w.begin(ev, ev.Type, op.process, f)
+	b := append(w.buf, ", :value "...)
+	if len(ev.Steps) == 0 {
+		w.buf = append(b, "nil"...)
+		w.end(ev)
+		return nil
+	}
+	b = append(b, '[')
+	for i := 0; i < len(ev.Steps); {
+		s := &ev.Steps[i]
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		switch {
+		case s.Do == AppendTo && s.Value.Form == Int && s.Key != "":
+			b = append(append(append(b, "[:send "...), s.Key...), ' ')
+			if s.Offset >= 0 {
+				b = strconv.AppendInt(append(b, '['), s.Offset, 10)
+				b = append(strconv.AppendInt(append(b, ' '), s.Value.Int, 10), "]]"...)
+			} else {
+				b = append(strconv.AppendInt(b, s.Value.Int, 10), ']')
+			}
+			i++
+		case s.Do == Read && s.Key == "":
+			b = append(b, "[:poll]"...)
+			i++
+		case s.Do == Read:
+			n := i
+			for n < len(ev.Steps) && ev.Steps[n].Do == Read && ev.Steps[n].Key != "" {
+				n++
+			}
+			b = append(appendPolled(append(b, "[:poll {"...), ev.Steps[i:n]), "}]"...)
+			i = n
+		default:
+			return &EventError{ev.Seq, fmt.Sprintf("%v of %q, expected a send or a poll as in its invocation", s.Do, s.Key)}
+		}
+	}
+	w.buf = append(b, ']')
+	w.end(ev)
+	return nil
+}
+
+// appendPolled prints what reads found, by key in the order of its first read.
+func appendPolled(b []byte, reads []Step) []byte {
+	done := make(map[string]bool)
+	for i := range reads {
+		if done[reads[i].Key] {
+			continue
+		}
+		if len(done) > 0 {
+			b = append(b, ", "...)
+		}
+		done[reads[i].Key] = true
+		b = append(append(b, reads[i].Key...), " ["...)
+		for k := range reads {
+			if reads[k].Key != reads[i].Key {
+				continue
+			}
+			for n, v := range reads[k].Value.List {
+				if b[len(b)-1] != '[' {
+					b = append(b, ' ')
+				}
+				b = strconv.AppendInt(append(b, '['), reads[k].Offset+int64(n), 10)
+				b = append(strconv.AppendInt(append(b, ' '), v, 10), ']')
+			}
+		}
+		b = append(b, ']')
+	}
+	return b
+}
+
 // object prints an operation on objects. A single step is an operation of its own unless the history is one of transactions.
 func (w *EDNWriter) object(ev *Event, op ednOperation) {
-	if op.steps != 1 || w.style == transactionStyle && op.step.Key != "" || len(ev.Steps) > 1 {
+	if len(op.steps) != 1 || w.style == transactionStyle && op.steps[0].Key != "" {
 		w.transaction(ev, op)
 		return
 	}
-	s, silent := &op.step, len(ev.Steps) == 0 // a completion may say no more than how it ended
+	s, silent := &op.steps[0], len(ev.Steps) == 0 // a completion may say no more than how it ended
 	if !silent {
 		s = &ev.Steps[0]
 	}

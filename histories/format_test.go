@@ -155,6 +155,21 @@ func TestEDNAndBack(t *testing.T) {
 	}
 }
 
+// TestTransactionsAndBack: transactions of the kafka workload that were kept whole become that workload again.
+func TestTransactionsAndBack(t *testing.T) {
+	f, err := OpenAny("testdata/kafka.edn", EDNTxn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	edn := convertTo(t, EDN, f)
+	again, err := NewFile(bytes.NewReader(edn), "", EDNTxn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "kafka-txn.edn", convertTo(t, JSONLines, again))
+}
+
 // TestBadInput: what is not understood is refused with file, line or byte, with what is there and what was expected.
 func TestBadInput(t *testing.T) {
 	op := `{:process 0, :type :invoke, :f :read, :value nil}` + "\n"

@@ -71,8 +71,8 @@ func fuzzEDN(t *testing.T, events []Event) {
 	if err == nil {
 		_, err = f.ReadAll()
 	}
-	if err != nil && !errors.Is(err, ErrMalformed) {
-		t.Fatal(err)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b.Bytes())
 	}
 }
 

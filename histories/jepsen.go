@@ -325,12 +325,13 @@ func (j *jepsen) mark(ev Event, f *fields) {
 			return
 		}
 	}
-	note := append([]byte(":f :"), t.name(f.f)...)
-	if f.value != 0 {
-		note = append(append(note, ", :value "...), t.appendEDN(nil, f.value)...)
-	}
+	var note []byte
 	if string(t.name(f.process)) != "nemesis" {
-		note = append(append(note, ", :process "...), t.appendEDN(nil, f.process)...)
+		note = append(t.appendEDN(append(note, ":process "...), f.process), ", "...)
+	}
+	note = append(append(note, ":f :"...), t.name(f.f)...)
+	if f.value != 0 {
+		note = t.appendEDN(append(note, ", :value "...), f.value)
 	}
 	if len(f.extras) > 0 {
 		note = append(append(note, ", "...), f.extras...)
@@ -560,7 +561,7 @@ func sameSteps(asked, got []Step, typ Type) error {
 		if a.Do != g.Do || a.Key != g.Key {
 			return fmt.Errorf("step %d is %v of %q, expected that of the invocation, %v of %q", i+1, g.Do, g.Key, a.Do, a.Key)
 		}
-		if g.Do.puts() && !sameDatum(&a.Value, &g.Value) {
+		if g.Do.puts() && !(sameDatum(&a.Value, &g.Value) && sameDatum(&a.Old, &g.Old)) {
 			return fmt.Errorf("step %d (%v of %q) has another value than its invocation", i+1, g.Do, g.Key)
 		}
 	}

@@ -92,7 +92,7 @@ func (t *tree) space() {
 // isEnd tells whether a byte ends a word.
 func isEnd(c byte) bool {
 	switch c {
-	case ' ', '\n', '\t', '\r', ',', ';', '"', '{', '}', '[', ']', '(', ')':
+	case ' ', '\n', '\t', '\r', ',', ';', '"', '\\', '{', '}', '[', ']', '(', ')':
 		return true
 	}
 	return false
