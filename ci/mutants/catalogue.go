@@ -9,6 +9,7 @@ import (
 type Checker struct {
 	Name     string
 	Packages []string // folders whose tests are its tests, the quickest first; a mutant is killed by the first that fails
+	First    string   // regexp of the tests that are tried before all of them, since they kill most; "": none
 	Mutants  []Mutant
 }
 
@@ -41,5 +42,15 @@ func catalogue() []Checker {
 		codec,
 		logChecker,
 		secondOpinion,
+		onlineChecker,
+		commitChecker,
+		fifoChecker,
+		queueChecker,
+		setChecker,
+		totalQueueChecker,
+		objectChecker,
+		txnChecker,
+		replica,
+		control,
 	}
 }

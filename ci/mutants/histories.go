@@ -1,6 +1,6 @@
 package main
 
-var validator = Checker{"validator", []string{"histories"}, []Mutant{
+var validator = Checker{"validator", []string{"histories"}, "^TestJoiner", []Mutant{
 	{"histories/joiner.go", `if ev.Seq <= j.seq {`, `if ev.Seq < j.seq {`, "a sequence number may repeat"},
 	{"histories/joiner.go", `if int64(ev.Time) < j.time {`, `if int64(ev.Time) < 0 {`, "the clock may go back"},
 	{"histories/joiner.go", `ev.Offset > maxNumber || ev.HighWatermark > maxNumber`, `ev.Offset > maxNumber`, "the high watermark is not bounded"},
@@ -16,7 +16,7 @@ var validator = Checker{"validator", []string{"histories"}, []Mutant{
 	{"histories/joiner.go", `(ev.Type == Invoke || ev.Type == OK)`, `ev.Type == Invoke`, "an object's answer may have no steps"},
 }}
 
-var codec = Checker{"native format", []string{"histories"}, []Mutant{
+var codec = Checker{"native format", []string{"histories"}, "", []Mutant{
 	{"histories/codec.go", `e.seq, e.time = ev.Seq, ev.Time`, `e.seq = ev.Seq`, "time is not coded against the event before"},
 	{"histories/codec.go", `offset = r.Offset + int64(r.Count)
 		}

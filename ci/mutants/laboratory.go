@@ -54,7 +54,7 @@ func (l *laboratory) sound(ctx context.Context, folder string) error {
 	if l.passed[folder] {
 		return nil
 	}
-	killer, err := l.test(ctx, folder, "")
+	killer, err := l.test(ctx, folder, "", "")
 	switch {
 	case err != nil:
 		return err
@@ -77,7 +77,7 @@ func (l *laboratory) try(ctx context.Context, c Checker, m Mutant) (r result) {
 		return result{fate: invalid, err: err}
 	}
 	for _, folder := range c.Packages {
-		killer, err := l.test(ctx, folder, overlay)
+		killer, err := l.test(ctx, folder, overlay, c.First)
 		switch {
 		case err != nil:
 			return result{fate: invalid, err: err}
@@ -111,9 +111,9 @@ func (l *laboratory) edit(m Mutant) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, replace, 0o600)
 }
 
-// test builds the tests of a folder and runs them where `go test` would. It answers which test failed first, "" if none did. Building apart from running
+// test builds the tests of a folder and runs them, those that match first before all. It answers which test failed, "" if none did. Building apart from running
 // tells an edit that does not compile from one that a test notices.
-func (l *laboratory) test(ctx context.Context, folder, overlay string) (killer string, err error) {
+func (l *laboratory) test(ctx context.Context, folder, overlay, first string) (killer string, err error) {
 	binary := filepath.Join(l.scratch, "tests")
 	args := []string{"test", "-c", "-vet=off", "-o", binary}
 	if overlay != "" {
@@ -124,9 +124,19 @@ func (l *laboratory) test(ctx context.Context, folder, overlay string) (killer s
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the tests of %s: %w\n%s", folder, err, bytes.TrimSpace(out))
 	}
+	if first != "" {
+		if killer, err := l.start(ctx, folder, binary, "-test.run", first); killer != "" || err != nil {
+			return killer, err
+		}
+	}
+	return l.start(ctx, folder, binary)
+}
+
+// start runs a test binary where `go test` would.
+func (l *laboratory) start(ctx context.Context, folder, binary string, args ...string) (killer string, err error) {
 	bounded, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
-	tests := exec.CommandContext(bounded, binary, "-test.failfast", "-test.paniconexit0")
+	tests := exec.CommandContext(bounded, binary, append(args, "-test.failfast", "-test.paniconexit0")...)
 	tests.Dir = filepath.Join(l.root, folder)
 	tests.Env = append(os.Environ(), "RAPID_NOFAILFILE=1") // the tree stays as it is, also when a property fails
 	tests.WaitDelay = 5 * time.Second
@@ -138,15 +148,15 @@ func (l *laboratory) test(ctx context.Context, folder, overlay string) (killer s
 	case bounded.Err() != nil:
 		return fmt.Sprintf("no end within %v", l.limit), ctx.Err()
 	case errors.As(err, &exit):
-		return first(out), nil
+		return failed(out), nil
 	}
 	return "", fmt.Errorf("run the tests of %s: %w", folder, err)
 }
 
 var failure = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// first names the first test that failed in the output of a test binary.
-func first(out []byte) string {
+// failed names the first test that failed in the output of a test binary.
+func failed(out []byte) string {
 	if found := failure.FindSubmatch(out); found != nil {
 		return string(found[1])
 	}

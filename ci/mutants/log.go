@@ -1,13 +1,13 @@
 package main
 
-var logChecker = Checker{"log", []string{"linearizability"}, []Mutant{
+var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Undecided|Permitted|Oracle|Spoiled|Legal)", []Mutant{
 	// What each offset holds.
 	{"linearizability/part.go", `o.outcome == histories.OK && o.inv > p.finalFrom`, `o.outcome == histories.OK`, "every read counts as one of the drain"},
 	{"linearizability/part.go", `end, proves = h.reach(o), o.runs == 0`, `end, proves = h.reach(o), true`, "a read that returned records proves the end"},
 	{"linearizability/part.go", `for i := max(o.offset-p.base, 0); i < to; i++ {`, `for i := max(o.offset-p.base, 0) + 1; i < to; i++ {`, "the first offset of a read of the drain does not count as passed"},
 	{"linearizability/part.go", `case known == none:
 				p.at[i] = record
-				o.last`, `default:
+				o.last`, `case known != record:
 				p.at[i] = record
 				o.last`, "the last read of the drain wins"},
 	{"linearizability/part.go", `if covered < p.end {`, `if covered < p.end-1 {`, "a drain that missed the last offset is complete"},
@@ -101,7 +101,7 @@ var logChecker = Checker{"log", []string{"linearizability"}, []Mutant{
 	{"linearizability/load.go", `p.spans[n-1].first+p.spans[n-1].count == first {`, `true {`, "sequence numbers in a row are taken for records in a row"},
 }}
 
-var secondOpinion = Checker{"second opinion", []string{"linearizability"}, []Mutant{
+var secondOpinion = Checker{"second opinion", []string{"linearizability"}, "^Test(Disagreement|Legal|Planted)", []Mutant{
 	{"linearizability/window.go", `next := in.offset == length || !dense && in.offset > length`, `next := in.offset >= length`, "the model lets a dense log skip offsets"},
 	{"linearizability/window.go", `return in.sound && length >= in.length, length`, `return in.sound, length`, "the model's reads may come from the future"},
 	{"linearizability/window.go", `return in.lasting && next, in.offset + in.n`, `return next, in.offset + in.n`, "the model forgets what was acknowledged"},

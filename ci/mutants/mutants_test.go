@@ -21,6 +21,9 @@ func TestCatalogueFitsTheCode(t *testing.T) {
 		if c.Name == "" || len(c.Packages) == 0 || len(c.Mutants) == 0 {
 			t.Errorf("checker %q with %d packages and %d mutants: expected a name and at least one of each", c.Name, len(c.Packages), len(c.Mutants))
 		}
+		if _, err := regexp.Compile(c.First); err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		}
 		for _, p := range c.Packages {
 			if tests, err := filepath.Glob(filepath.Join(root, p, "*_test.go")); err != nil || len(tests) == 0 {
 				t.Errorf("%s: no tests in %s (%v)", c.Name, p, err)
@@ -87,12 +90,12 @@ func TestScore(t *testing.T) {
 	}
 }
 
-func TestFirst(t *testing.T) {
+func TestFailed(t *testing.T) {
 	out := []byte("=== RUN\n    --- FAIL: TestB/sub (0.1s)\n--- FAIL: TestB (0.1s)\nFAIL\n")
-	if got := first(out); got != "TestB" {
+	if got := failed(out); got != "TestB" {
 		t.Errorf("killed by %q, want TestB", got)
 	}
-	if got := first([]byte("panic: oh\n")); got != "a panic" {
+	if got := failed([]byte("panic: oh\n")); got != "a panic" {
 		t.Errorf("killed by %q, want a panic", got)
 	}
 }

@@ -1,0 +1,71 @@
+package main
+
+var commitChecker = Checker{"committed offsets", []string{"linearizability"}, "^TestCommits", []Mutant{
+	{"linearizability/commits.go", `w.refused || w.write != nil && w.write.inv > r.end`, `w.write != nil && w.write.inv > r.end`, "refused commits are candidates"},
+	{"linearizability/commits.go", `case writes[0].write != nil && writes[0].write.Offset != r.Offset:`, `case false:`, "metadata may come back with another offset"},
+	{"linearizability/commits.go", `case w.write.outcome != histories.OK && w.reads == 0:`, `case w.write.outcome != histories.OK:`, "commits of unknown outcome are ignored although they were read"},
+	{"linearizability/commits.go", `return all[i].f >= old.s })`, `return all[i].f > 0 })`, "no newer value is looked for"},
+	{"linearizability/commits.go", `newer.s > old.f && newer.f > old.f {`, `newer.s > 0 && newer.f > old.f {`, "values that overlap count as replaced"},
+	{"linearizability/commits.go", `if newest == nil || byEnd[i].Number > newest.Number {`, `if true {`, "the last generation wins, not the newest"},
+	{"linearizability/commits.go", `if newest != nil && newest.Number > s.Number {`, `if newest != nil && newest.Number >= s.Number {`, "a generation fences itself"},
+	{"linearizability/commits.go", `byEnd[i].end < s.inv; i++ {`, `byEnd[i].inv < s.inv; i++ {`, "commits that overlap are fenced"},
+	{"linearizability/commits.go", `	case s.Offset < 0:
+		return histories.Datum{}
+	case s.Value`, `	case s.Value`, "no offset is an offset"},
+	{"linearizability/commits.go", `s.inv > k.s {
+		k.last, k.s`, `s.inv < k.s {
+		k.last, k.s`, "the first beginning is kept instead of the last"},
+	{"linearizability/commits_online.go", `newer == nil || newer.s <= old.f {`, `newer == nil {`, "values are forgotten before they are superseded"},
+	{"linearizability/commits_online.go", `		if g.inv > inv {
+			return t
+		}
+		t.merge`, `		t.merge`, "what ended after a read began counts against it"},
+	{"linearizability/commits_online.go", `if k.fences[i].by.end < s.inv {`, `if k.fences[i].by.inv < s.inv {`, "online: commits that overlap are fenced"},
+	{"linearizability/commits_online.go", `		k.gates[i+1].top.merge(g.top)
+`, ``, "a read that ends takes what it had seen with it"},
+}}
+
+var fifoChecker = Checker{"FIFO queue", []string{"linearizability"}, "^TestFIFO", []Mutant{
+	{"linearizability/fifo.go", `return all[i].send.inv > a.send.ret() })])`, `return all[i].send.inv > a.send.inv })])`, "sends that overlap have an order"},
+	{"linearizability/fifo.go", `all[i].first.end < next[i].first.end) {`, `all[i].first.end > next[i].first.end) {`, "the last delivery counts, not the first"},
+	{"linearizability/fifo.go", `if a.missed < a.first.inv {`, `if a.missed < a.first.end {`, "deliveries that overlap have an order"},
+	{"linearizability/fifo.go", `k.lostReceive != nil && k.lostReceive.inv < a.missed:`, `false:`, "receives of unknown outcome are ignored"},
+	{"linearizability/fifo.go", `if len(lost) > 0 && lost[0].inv < a.missed {`, `if len(lost) > 0 {`, "a dequeue of unknown outcome excuses what was missed before it began"},
+	{"linearizability/fifo.go", `			lost = lost[1:]
+`, ``, "one dequeue of unknown outcome excuses everything"},
+	{"linearizability/fifo.go", `} else if !leased(d) {`, `} else {`, "redelivery after a lease counts as a duplicate"},
+	{"linearizability/fifo.go", `case m == nil || m.send.inv > d.end:`, `case m == nil:`, "a message may be delivered before it was sent"},
+	{"linearizability/fifo.go", `case m.send.outcome == histories.Fail:
+			c.phantom(d, m.send)
+`, ``, "refused messages may be delivered"},
+	{"linearizability/fifo.go", `apart > int64(float64(r.window)*(1-r.drift)) {`, `apart > int64(float64(r.window)*(1+r.drift)) {`, "drift widens the deduplication window against the queue"},
+	{"linearizability/fifo.go", `sums[i+1] = change{ch.at, sums[i].later + ch.later, sums[i].forever + ch.forever}`, `sums[i+1] = change{ch.at, ch.later, ch.forever}`, "only the last message that came counts against an empty reply"},
+	{"linearizability/fifo.go", `case m.first != nil && m.first.inv > m.send.end:`, `case false:`, "messages that were delivered later do not count against an empty reply"},
+	{"linearizability/fifo.go", `m.miss(first)
+`, ``, "sequence numbers of the queue decide nothing"},
+	{"linearizability/fifo.go", `if ended != nil && ended.in() < m.send.inv {`, `if false {`, "sequence numbers need not agree with real time"},
+	{"linearizability/fifo.go", `case proof == nil || proof.inv < m.send.end:`, `case proof == nil:`, "an empty reply before the acknowledgement proves a loss"},
+}}
+
+var queueChecker = Checker{"work queue", []string{"linearizability"}, "^TestWorkQueue", []Mutant{
+	{"linearizability/queue.go", `at = max(at, s.until)`, `at = max(at, 0)`, "leases do not last"},
+	{"linearizability/queue.go", `if op.outcome == histories.OK && at > op.endTime {`, `if op.outcome == histories.OK && at >= op.endTime {`, "a lease may not end with the very next delivery"},
+	{"linearizability/queue.go", `r.process == op.process && r.end < op.inv {`, `r.end < op.inv {`, "anybody may give a lease back"},
+	{"linearizability/queue.go", `case op.of != s.holder:
+`, `case false:
+`, "whoever lost the lease may still give it back"},
+	{"linearizability/queue.go", `s.until = at + term
+	default:`, `s.until = op.endTime + term
+	default:`, "an extension begins when it is answered"},
+	{"linearizability/queue.go", `op.Do == histories.Ack && op.outcome == histories.OK && op.end < r.inv`, `op.Do == histories.Ack && op.end < r.inv`, "an acknowledgement of unknown outcome forbids redelivery"},
+	{"linearizability/queue.go", `if op.outcome == histories.OK {
+			must |= 1 << i`, `if op.outcome != histories.Fail {
+			must |= 1 << i`, "operations of unknown outcome must have happened"},
+	{"linearizability/queue.go", `op.inv > first {
+				continue`, `op.inv > forever {
+				continue`, "operations may take effect before they began"},
+	{"linearizability/queue.go", `float64(s.Number) * (1 - r.drift)`, `float64(s.Number) * (1 + r.drift)`, "drift lengthens the leases that the queue must keep"},
+	{"linearizability/queue.go", `a.holder == b.holder && a.until <= b.until && a.at <= b.at`, `a.until <= b.until && a.at <= b.at`, "states of different holders are taken for one"},
+	{"linearizability/queue.go", `case len(p.sends) == 0 || p.sends[0].inv > r.end:`, `case len(p.sends) == 0:`, "a message may be received before it was sent"},
+	{"linearizability/queue.go", `c.drain != 0 && e.inv > c.drain`, `c.drain != 0`, "an empty reply before the drain proves a loss"},
+}}
