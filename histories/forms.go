@@ -183,10 +183,21 @@ func (f *forms) form() (int, error) {
 	}
 }
 
+// delimits holds the bytes that scan has to look at inside a collection.
+var delimits = func() (d [256]bool) {
+	for _, c := range []byte("\"{[(}]);\\") {
+		d[c] = true
+	}
+	return d
+}()
+
 // scan finds the end of the form at the beginning of b: 0 if it is not there. With a fault, n is where.
 func (f *forms) scan(b []byte) (n int, fault string) {
 	depth, tag := 0, false
 	for i := 0; i < len(b); i++ {
+		if c := b[i]; depth > 0 && !delimits[c] {
+			continue
+		}
 		switch c := b[i]; c {
 		case '"':
 			for i++; i < len(b) && b[i] != '"'; i++ {

@@ -24,6 +24,8 @@ type jepsen struct {
 	kafka  kafkaReaders
 	keys   [2]string // a numeric key that was a number, and one that was a text
 
+	spare []*jepsenOp
+	micro []int32 // memory of microOps
 	queue []queued
 	head  int
 	nextI int64  // least :index that may come next
@@ -50,8 +52,11 @@ type jepsenOp struct {
 type queued struct {
 	ev      Event
 	waiting bool    // for the completion of a poll
-	reads   []Event // then: the invocations of its fetches, in place of ev
+	more    []Event // further invocations of its fetches, behind ev
 }
+
+// nothing is the Kind of a queued event that has been sent or never was one.
+const nothing = Phase + 1
 
 func newJepsen(whole bool) *jepsen {
 	return &jepsen{whole: whole, open: map[int32]*jepsenOp{}, closed: map[int32]bool{}, kafka: kafkaReaders{byProcess: map[int32]*kafkaReader{}}, seqs: map[uint64]uint64{}}
@@ -64,22 +69,20 @@ func (j *jepsen) next(ev *Event) bool {
 		switch {
 		case q.waiting:
 			return false
-		case len(q.reads) > 0:
-			*ev = q.reads[0]
-			q.reads = q.reads[1:]
-			if len(q.reads) == 0 {
-				q.ev.Kind, q.ev.Op = Phase+1, 0
-			}
-			j.stamp(ev)
-			return true
-		case q.ev.Kind > Phase:
-			j.pop()
-		default:
+		case q.ev.Kind <= Phase:
 			*ev = q.ev
+			if q.ev.Kind = nothing; len(q.more) == 0 {
+				j.pop()
+			}
+		case len(q.more) > 0:
+			*ev = q.more[0]
+			q.more = q.more[1:]
+		default:
 			j.pop()
-			j.stamp(ev)
-			return true
+			continue
 		}
+		j.stamp(ev)
+		return true
 	}
 	return false
 }
@@ -124,7 +127,7 @@ func (j *jepsen) stamp(ev *Event) {
 func (j *jepsen) finish() {
 	for i := j.head; i < len(j.queue); i++ {
 		if q := &j.queue[i]; q.waiting {
-			q.waiting, q.ev.Kind = false, Phase+1
+			q.waiting, q.ev.Kind = false, nothing
 		}
 	}
 }
@@ -340,6 +343,18 @@ func (j *jepsen) mark(ev Event, f *fields) {
 	j.push(ev)
 }
 
+// newOp is an operation without anything, in the memory of one that is over if there is one.
+func (j *jepsen) newOp() *jepsenOp {
+	n := len(j.spare)
+	if n == 0 {
+		return new(jepsenOp)
+	}
+	op := j.spare[n-1]
+	j.spare = j.spare[:n-1]
+	*op = jepsenOp{sends: op.sends[:0]}
+	return op
+}
+
 func (j *jepsen) invoke(ev Event, name string, f *fields) error {
 	switch {
 	case j.open[ev.Process] != nil:
@@ -348,7 +363,8 @@ func (j *jepsen) invoke(ev Event, name string, f *fields) error {
 		return fmt.Errorf("process %d invokes :%s after an :info, which ends a process; expected a new number", ev.Process, name)
 	}
 	j.ids++
-	op := &jepsenOp{f: name, id: j.ids, polls: -1}
+	op := j.newOp()
+	op.f, op.id, op.polls = name, j.ids, -1
 	var err error
 	switch isLog := j.isKafka(name, f); {
 	case isLog && (!j.whole || isControl(name)):
@@ -385,6 +401,7 @@ func (j *jepsen) complete(ev Event, name string, f *fields) error {
 		return fmt.Errorf("process %d completes :%s with its :%s open", ev.Process, name, op.f)
 	}
 	delete(j.open, ev.Process)
+	defer func() { j.spare = append(j.spare, op) }()
 	if ev.Type == Info {
 		j.closed[ev.Process] = true
 	}

@@ -105,13 +105,14 @@ func (j *jepsen) microOps(f *fields) ([]int32, error) {
 	if f.value == 0 || !t.isVector(f.value, -1) || t.nodes[f.value].count == 0 {
 		return nil, fmt.Errorf("%s without micro-operations, expected a :value such as [[:send 0 1] [:poll]]", t.show(f.f))
 	}
-	ops := make([]int32, 0, t.nodes[f.value].count)
+	ops := j.micro[:0]
 	for m := range t.children(f.value) {
 		if !j.isKafkaOp(m) {
 			return nil, fmt.Errorf("micro-operation %s, expected [:send k v] or [:poll]", t.show(m))
 		}
 		ops = append(ops, m)
 	}
+	j.micro = ops
 	return ops, nil
 }
 
@@ -451,13 +452,12 @@ func (j *jepsen) fetched(op *jepsenOp, ev *Event, reads []pollRead) {
 	q := &j.queue[op.polls]
 	q.waiting = false
 	begin := q.ev
-	q.ev = Event{Kind: Phase + 1}
+	q.ev = Event{Kind: nothing}
 	reader := j.kafka.byProcess[ev.Process]
 	if reader == nil {
 		reader = &kafkaReader{at: map[int32]kafkaPosition{}}
 		j.kafka.byProcess[ev.Process] = reader
 	}
-	var invocations []Event
 	for _, r := range reads {
 		at, known := reader.at[r.key]
 		if !known || reader.subscribed {
@@ -480,7 +480,11 @@ func (j *jepsen) fetched(op *jepsenOp, ev *Event, reads []pollRead) {
 		fetch := begin
 		fetch.Kind, fetch.Op, fetch.Partition, fetch.Offset, fetch.Session = Fetch, j.ids, r.key, from, at.session
 		fetch.Pipelined = begin.Pipelined || len(reads) > 1
-		invocations = append(invocations, fetch)
+		if q := &j.queue[op.polls]; q.ev.Kind == nothing {
+			q.ev = fetch
+		} else {
+			q.more = append(q.more, fetch)
+		}
 		done := fetch
 		done.Type, done.Time, done.Node, done.Pipelined, done.Runs, done.HighWatermark, done.Note = OK, ev.Time, ev.Node, false, r.runs, -1, ev.Note
 		if len(reads) == 1 {
@@ -493,7 +497,6 @@ func (j *jepsen) fetched(op *jepsenOp, ev *Event, reads []pollRead) {
 	if ev.Type != OK { // where it goes on is anybody's guess
 		clear(reader.at)
 	}
-	j.queue[op.polls].reads = invocations
 }
 
 // kafkaSteps reads an operation of the kafka workload as steps of a transaction. A send is an AppendTo with its Offset, −1 unknown. A poll

@@ -89,14 +89,16 @@ func (t *tree) space() {
 	}
 }
 
-// isEnd tells whether a byte ends a word.
-func isEnd(c byte) bool {
-	switch c {
-	case ' ', '\n', '\t', '\r', ',', ';', '"', '\\', '{', '}', '[', ']', '(', ')':
-		return true
+// ends holds the bytes that end a word.
+var ends = func() (ends [256]bool) {
+	for _, c := range []byte(" \n\t\r,;\"\\{}[]()") {
+		ends[c] = true
 	}
-	return false
-}
+	return ends
+}()
+
+// isEnd tells whether a byte ends a word.
+func isEnd(c byte) bool { return ends[c] }
 
 func (t *tree) word() (from, to int) {
 	from = t.at
