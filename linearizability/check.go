@@ -49,13 +49,13 @@ func (h *history) check(c model.Contract, facts model.Facts, o Options) (*Answer
 			}
 		}
 	}
-	ordered := h.producerOrder(t)
+	ordered, unordered := h.producerOrder(t)
 	a.Records = t.records
 	a.Drain.ReplicasRead = max(facts.CopiesRead, len(copies))
 	a.Drain.Complete = facts.DrainComplete && a.Drain.Partitions == len(h.parts) && len(h.parts) > 0
 	for _, claim := range o.Claims {
 		r := model.ClaimResult{ID: claim, Evidence: map[string]int64{}, Anomalies: []model.AnomalyResult{}, Permitted: []model.PermittedLoss{}}
-		undecided := t.evidence(&r, facts, ordered)
+		undecided := t.evidence(&r, facts, ordered, unordered)
 		t.anomalies(&r, o.Places)
 		judge(&r, undecided, facts, o.Floors.Missing(claim, r.Evidence, c, facts))
 		a.Claims = append(a.Claims, r)
@@ -81,7 +81,7 @@ func judge(r *model.ClaimResult, undecided string, facts model.Facts, missing st
 }
 
 // evidence fills in what was looked at for a claim, and says what stays undecided.
-func (t *tally) evidence(r *model.ClaimResult, facts model.Facts, ordered int64) (undecided string) {
+func (t *tally) evidence(r *model.ClaimResult, facts model.Facts, ordered, unordered int64) (undecided string) {
 	e := r.Evidence
 	switch r.ID {
 	case model.NoLoss:
@@ -123,7 +123,7 @@ func (t *tally) evidence(r *model.ClaimResult, facts model.Facts, ordered int64)
 			undecided = t.whyUnread(t.openReads, "read")
 		}
 	case model.NoDuplicate:
-		e["records"] = ordered
+		e["records"] = ordered + unordered
 	case model.VisibleEnd:
 		e["answers"] = t.answers
 	case model.ReadAfterAck:

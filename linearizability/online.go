@@ -210,6 +210,7 @@ func (o *Online) placeRange(p *watched, b *begun, from, to int64) {
 		switch {
 		case w.placed.meets(s.sequence, s.sequence+1):
 			o.report(model.NoDuplicate, model.Duplicate, true, b, k, "record %d of producer %d stands at offset %d and at a lower one", s.sequence, s.producer, k)
+		case s.producer < 0: // sequence numbers that are names
 		case s.sequence < w.high:
 			o.report(model.Order, model.Reordered, true, b, k, "record %d of producer %d stands at offset %d, behind record %d", s.sequence, s.producer, k, w.high)
 		}

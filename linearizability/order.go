@@ -7,8 +7,8 @@ import (
 )
 
 // producerOrder finds records that stand after a later one of the same producer in the same partition. Of a record that stands there more
-// than once the first place counts. It returns how many records it looked at.
-func (h *history) producerOrder(t *tally) (looked int64) {
+// than once the first place counts. It returns how many records it looked at, and how many there are besides whose order of sending is not known.
+func (h *history) producerOrder(t *tally) (looked, unordered int64) {
 	byNumber := make(map[int32]*part, len(h.parts))
 	for _, p := range h.parts {
 		byNumber[p.number] = p
@@ -19,9 +19,7 @@ func (h *history) producerOrder(t *tally) (looked int64) {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		if id < 0 { // its sequence numbers are names and no order of sending (histories.KeyProducer)
-			continue
-		}
+		named := id < 0 // its sequence numbers are names and no order of sending (histories.KeyProducer)
 		type furthest struct{ position, record int32 }
 		last := make(map[int32]furthest) // by partition
 		for _, s := range h.producers[id].spans {
@@ -30,6 +28,10 @@ func (h *history) producerOrder(t *tally) (looked int64) {
 				p := byNumber[number]
 				at := t.position[r]
 				if at < 0 || !p.trust(int(at), t.contract) {
+					continue
+				}
+				if named {
+					unordered++
 					continue
 				}
 				looked++
@@ -42,5 +44,5 @@ func (h *history) producerOrder(t *tally) (looked int64) {
 			}
 		}
 	}
-	return looked
+	return looked, unordered
 }

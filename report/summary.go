@@ -103,7 +103,14 @@ func firstProof(list []model.ClaimResult) (*model.Certificate, string) {
 
 func proofText(c model.Certificate, where string) string {
 	var out strings.Builder
-	out.WriteString(wrap("proof      ", fmt.Sprintf("%s, partition %d: %s", c.Anomaly, c.Partition, c.Sentence)))
+	about := ""
+	switch {
+	case c.Object != "":
+		about = ", " + c.Object
+	case c.Partition >= 0:
+		about = fmt.Sprintf(", partition %d", c.Partition)
+	}
+	out.WriteString(wrap("proof      ", fmt.Sprintf("%s%s: %s", c.Anomaly, about, c.Sentence)))
 	for _, op := range c.Operations {
 		out.WriteString(wrap("           · ", fmt.Sprintf("%s: %s", op.Role, op.Text)))
 	}

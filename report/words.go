@@ -76,6 +76,14 @@ var promises = map[model.Claim]string{
 	model.VisibleEnd:      "visible ends never go back",
 	model.ReadAfterAck:    "a read after an ack sees it",
 	model.Liveness:        "it works again soon after healing",
+	model.Linearizable:    "one order in real time explains every answer",
+	model.Serializability: "one order of the transactions explains every answer",
+	model.Atomicity:       "a transaction takes effect as a whole or not at all",
+	model.CommitSafety:    "committed offsets are kept",
+	model.GroupDelivery:   "a group is given every record",
+	model.Lease:           "no second delivery inside a lease",
+	model.FIFO:            "what came in first goes out first",
+	model.DedupWindow:     "no second delivery inside the window",
 }
 
 // plain is the claim in plain words; an unknown claim is its own name.

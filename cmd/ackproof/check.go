@@ -26,6 +26,7 @@ type checkFlags struct {
 	contract     string
 	claims       string
 	certificates string
+	drained      bool
 	json         bool
 }
 
@@ -38,8 +39,9 @@ func newCheckCommand() *cobra.Command {
 
 A history.bin inside a run directory is judged by the contract of that run and by what the
 harness knew, with the same verdicts. Any other log is judged as one of a strong configuration
-(acks=all, idempotence, clean elections), unless --contract says otherwise; there the log's end
-is known only if the history marks where its drain begins.
+(acks=all, idempotence, clean elections), unless --contract says otherwise; there what is
+missing at the log's end is judged only if the history marks where its drain begins, or with
+--drained.
 
 Exit codes: 0 every claim asked for held; 1 at least one violated; 2 none violated, at least
 one undecided or not tested, as in an empty history; 254 wrong usage or a malformed history;
@@ -54,6 +56,7 @@ one undecided or not tested, as in an empty history; 254 wrong usage or a malfor
 	flags.StringVar(&f.model, "model", "auto", "what the history is of: auto (by its operations), or one of: "+strings.Join(modelNames(), ", "))
 	flags.StringVar(&f.contract, "contract", "", "file with the contract of a log (JSON, as in run.json)")
 	flags.StringVar(&f.claims, "claims", "", "claims to decide, separated by commas; all adds the opt-in ones, and that a log has no gaps (default: every claim of the contract)")
+	flags.BoolVar(&f.drained, "drained", false, "take what was read after the last acknowledgement for the log as it stays (default: only if the history marks where its drain begins)")
 	flags.StringVar(&f.certificates, "certificates", "", "directory to write the certificates to (default: they are not written)")
 	flags.BoolVar(&f.json, "json", false, "results as JSON on stdout, all else on stderr")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -188,7 +191,7 @@ type historyModel struct {
 
 // historyModels are all kinds, as --model names them.
 func historyModels() []historyModel {
-	all := []historyModel{{"log", checkLog}, {"list-append", checkTransactions}, {"fifo", checkQueue("fifo", linearizability.CheckFIFO)}}
+	all := []historyModel{{"log", checkLog}, {"list-append", checkTransactions}, {"queue", checkQueue("queue", linearizability.CheckWorkQueue)}, {"fifo", checkQueue("fifo", linearizability.CheckFIFO)}}
 	for _, name := range linearizability.ObjectModels() {
 		all = append(all, historyModel{name, checkObjects(name)})
 	}

@@ -70,9 +70,8 @@ func contractOf(s *surveyed, f checkFlags, o *linearizability.Options, out *chec
 	} else {
 		c = model.Contract{System: "unknown", Workload: "log", Partitions: max(1, s.partitions), Replication: 3, MinISR: 2, Acks: -1, Idempotent: true, Dense: f.claims == "all"}
 		c = promised(model.LogContract(c), s)
-		facts.DrainComplete, facts.DrainReason = s.drained, "the history does not mark where its drain begins"
-		if s.drained {
-			facts.DrainReason = ""
+		if facts.DrainComplete = s.drained || f.drained; !facts.DrainComplete {
+			facts.DrainReason = "the history does not mark where its drain begins, and --drained was not given"
 		}
 		o.Floors = model.HistoryFloors()
 		out.Basis = "a strong contract: acks=all, idempotence, clean elections"
@@ -97,13 +96,15 @@ func contractOf(s *surveyed, f checkFlags, o *linearizability.Options, out *chec
 	return c, facts, nil
 }
 
-// promised leaves out what no history shows (liveness) and what this one cannot: ends that nobody asked for.
+// promised leaves out what no history shows (liveness) and what this one cannot: ends that nobody asked for, and the order of producers that it does not
+// tell apart.
 func promised(c model.Contract, s *surveyed) model.Contract {
 	var kept []model.Promise
 	for _, p := range c.Promises {
 		switch {
 		case p.Claim == model.Liveness:
 		case p.Claim == model.VisibleEnd && s.kinds[histories.EndOffset]+s.kinds[histories.StartOffset] == 0:
+		case p.Claim == model.Order && !s.ordered && s.operations > 0:
 		default:
 			kept = append(kept, p)
 		}

@@ -100,6 +100,44 @@ func TestCheckAndVerify(t *testing.T) {
 	}
 }
 
+// TestCheckOfFixtures: the verdict on every fixture of every format.
+func TestCheckOfFixtures(t *testing.T) {
+	for _, c := range []struct {
+		file, flags string
+		code        int
+		says        string
+	}{
+		// One anomaly each, in Jepsen's EDN of its kafka workload.
+		{"testdata/legal.edn", "--claims no-loss,no-phantom,real-time-order,read-after-ack", 0, "model log"},
+		{"testdata/reordered-realtime.edn", "--claims all", 1, "reordered-realtime × 1"},
+		{"testdata/stale-empty-read.edn", "--claims all", 1, "stale-read × 1"},
+		{"testdata/stale-empty-read.edn", "--claims no-loss,real-time-order", 0, "HELD"},
+		{"testdata/stale-second-reader.edn", "--claims all", 1, "stale-read × 1"},
+		{"testdata/future-read.edn", "--claims all", 1, "future-read × 1"},
+		{"testdata/unfillable-gap.edn", "--claims all", 1, "unfillable-gap × 1"},
+		{"testdata/torn.edn", "", 254, "testdata/torn.edn:2: "},
+		{"testdata/unjoined.edn", "", 254, "testdata/unjoined.edn:2: "},
+
+		{"../../histories/testdata/kafka.edn", "", 1, "nonmonotonic-poll × 1"},
+		{"../../histories/testdata/register.edn", "", 0, "model register"},
+		{"../../histories/testdata/cas-register.edn", "", 0, "model cas-register"},
+		{"../../histories/testdata/cas-register.log", "", 0, "model cas-register"},
+		{"../../histories/testdata/multi-register.edn", "", 0, "model multi-register"},
+		{"../../histories/testdata/mutex.edn", "", 0, "model mutex"},
+		{"../../histories/testdata/key-value.edn", "", 0, "model kv"},
+		{"../../histories/testdata/set.edn", "", 0, "model set"},
+		{"../../histories/testdata/queue.edn", "", 1, "phantom × 2"},
+		{"../../histories/testdata/list-append.edn", "", 0, "model list-append"},
+		{"../../histories/testdata/list-append.json", "", 1, "VIOLATED    serializability"},
+		{"../../histories/testdata/s2.jsonl", "", 1, "nonlinearizable × 1"},
+	} {
+		code, stdout, stderr := outcome(t, command(t, append([]string{"check", c.file}, strings.Fields(c.flags)...)...))
+		if code != c.code || !strings.Contains(stdout+stderr, c.says) {
+			t.Errorf("check %s %s: exit %d, expected %d and %q\n%s%s", c.file, c.flags, code, c.code, c.says, stdout, stderr)
+		}
+	}
+}
+
 func TestCheckByContract(t *testing.T) {
 	lost := writeHistory(t, logOfTwo(histories.Run{Producer: 1, Count: 1})...)
 	contract := filepath.Join(t.TempDir(), "contract.json")

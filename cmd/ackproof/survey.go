@@ -36,6 +36,7 @@ type surveyed struct {
 	partitions int                   // one more than the largest number
 	does       map[histories.Do]bool // what steps of objects do
 	numbers    bool                  // some AppendTo puts a number, as on lists
+	ordered    bool                  // some producer's sequence numbers are an order of sending
 	drained    bool                  // the history marks where its drain begins
 	cut        bool                  // the file ends inside a block
 	cutAt      int64                 // byte
@@ -63,6 +64,9 @@ func survey(path, format string) (*surveyed, error) {
 			s.operations++
 			s.kinds[ev.Kind]++
 			s.partitions = max(s.partitions, int(ev.Partition)+1)
+		}
+		if ev.Kind == histories.Append {
+			s.ordered = s.ordered || slices.ContainsFunc(ev.Runs, func(r histories.Run) bool { return r.Producer >= 0 })
 		}
 		for _, step := range ev.Steps {
 			s.does[step.Do] = true
