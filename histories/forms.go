@@ -37,6 +37,9 @@ const (
 
 // forms cuts a stream into its outermost forms, so that one form at a time is in memory. A file may be a row of forms or, with elements
 // set, one vector, list or JSON array of them.
+//
+// EDN is read by this package itself. The usual library, olympos.io/encoding/edn, decodes such operations at a seventh of the speed (about
+// 0.1 million a CPU second, before anything is made of them), takes a file that is one vector as one value, and knows no lines.
 type forms struct {
 	r        io.Reader
 	path     string

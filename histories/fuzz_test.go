@@ -118,9 +118,9 @@ func FuzzJepsenLog(f *testing.F) { fuzzFormat(f, JepsenLog) }
 func FuzzS2(f *testing.F)        { fuzzFormat(f, S2) }
 
 // TestMutants feeds every importer with damaged fixtures: bytes and lines changed, cut out, doubled and swapped, words of the format put in.
-// ACKPROOF_MUTANTS is how many for each format (default 2000).
+// ACKPROOF_MUTANTS is how many for each format (default 1000).
 func TestMutants(t *testing.T) {
-	n := 2000
+	n := 1000
 	if v := os.Getenv("ACKPROOF_MUTANTS"); v != "" {
 		var err error
 		if n, err = strconv.Atoi(v); err != nil {
