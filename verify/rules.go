@@ -91,13 +91,14 @@ func (p *proof) gone(v []value, since *operation) {
 func lost(p *proof) {
 	w := p.as("write")
 	p.need(w.begin.Kind == histories.Append && w.ok() && w.begin.Partition == p.Partition, "the write was not acknowledged")
-	if !p.need(len(w.at(p.Offset)) > 0 && len(p.Operations[0].Quote.Records) > 0, "nothing was acknowledged at offset %d", p.Offset) {
+	if !p.need(len(w.at(p.Offset)) > 0, "nothing was acknowledged at offset %d", p.Offset) {
 		return
 	}
 	v := w.at(p.Offset)[0]
-	if p.Offset < 0 { // acknowledged without an offset: the record that is quoted
-		r := p.Operations[0].Quote.Records[0]
-		v = value{producer: r.Producer, sequence: r.Sequence}
+	for _, c := range p.Operations { // acknowledged without an offset: the record that is quoted
+		if c.Role == "write" && p.Offset < 0 && p.need(len(c.Quote.Records) > 0, "no record is quoted") {
+			v = value{producer: c.Quote.Records[0].Producer, sequence: c.Quote.Records[0].Sequence}
+		}
 	}
 	p.gone([]value{v}, w)
 	for _, o := range p.ops {
@@ -263,10 +264,10 @@ func gap(p *proof) {
 		}
 	}
 	p.need(!filled[p.Offset] && p.Offset >= start, "the offset holds a record")
-	holes, fit := 0, 0
-	for k := start; k <= p.Offset && p.wrong == ""; k++ {
-		if !filled[k] {
-			holes++
+	holes, fit := p.Offset-start+1, int64(0)
+	for k := range filled {
+		if start <= k && k <= p.Offset {
+			holes--
 		}
 	}
 	for _, o := range p.ops {
