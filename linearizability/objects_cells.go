@@ -30,7 +30,9 @@ type component struct {
 	start model.Value
 	text  bool // its values are texts
 	model porcupine.Model
-	kind  string // of object, for sentences
+	// machine is the same as model.
+	machine model.Machine
+	kind    string // of object, for sentences
 	// weaken gives the operation if nothing is known of its outcome; false if then nothing is left of it.
 	weaken func(item) (item, bool)
 	// unseen drops operations of unknown outcome that nobody can have seen. It may change what it is given.
@@ -68,7 +70,7 @@ func (h *objects) cells(o *ObjectOptions) ([]model.ClaimResult, error) {
 	if text && start.Form == model.NoValue {
 		start = model.Value{Form: model.TextValue} // a key that nobody put holds the empty text
 	}
-	blank := component{start: start, text: text, model: model.Cells(start), kind: kind, weaken: weakenCells, unseen: unseenCells}
+	blank := component{start: start, text: text, model: model.Cells(start), machine: model.CellMachine(start), kind: kind, weaken: weakenCells, unseen: unseenCells}
 	d := &decision{h: h, result: newResult(model.Linearizable)}
 	if !single {
 		all := make([]int32, len(h.ops))
@@ -139,7 +141,7 @@ func (d *decision) search(components []*component, o *ObjectOptions) model.Claim
 				d.answered = true
 			}
 		}
-		verdict, why := c.search(d.h, time.Until(d.h.deadline)/time.Duration(len(components)-i), o.Memory)
+		verdict, why := c.search(time.Until(d.h.deadline)/time.Duration(len(components)-i), o.Memory)
 		switch verdict {
 		case porcupine.Illegal:
 			d.found.add(d.h.shrink(c))

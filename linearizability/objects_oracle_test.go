@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/anishathalye/porcupine"
+
 	"ackproof/histories"
 	"ackproof/model"
 )
@@ -447,6 +449,11 @@ func TestObjectsOracle(t *testing.T) {
 				if got := r.Verdict != model.Violated; got != want || r.Verdict == model.Undecided {
 					t.Fatalf("history %d: the verdict is %s (%s), the oracle says %v:\n%s%s", i, r.Verdict, r.Reason, want, showObjects(events), objectProofs(a))
 				}
+				if i%4 == 0 {
+					if got := porcupineAgrees(t, y.name, events); got != want {
+						t.Fatalf("history %d: porcupine says %v, the oracle %v:\n%s", i, got, want, showObjects(events))
+					}
+				}
 				if want {
 					legal++
 					continue
@@ -468,6 +475,37 @@ func TestObjectsOracle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// porcupineAgrees asks porcupine alone, with the models of package model.
+func porcupineAgrees(t *testing.T, name string, events []histories.Event) bool {
+	h, err := loadObjects(histories.Events(events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]int32, len(h.ops))
+	for i := range all {
+		all[i] = int32(i)
+	}
+	var components []*component
+	if name == "stream" {
+		components, err = h.streamComponents()
+	} else {
+		like := component{model: model.Cells(model.Value{}), unseen: unseenCells}
+		if name == "kv" {
+			like = component{text: true, model: model.Cells(model.Value{Form: model.TextValue}), unseen: unseenCells}
+		}
+		components, err = h.components(all, like)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range components {
+		if !porcupine.CheckOperations(c.model, operations(c.items)) {
+			return false
+		}
+	}
+	return true
 }
 
 func showObjects(events []histories.Event) string {

@@ -284,14 +284,14 @@ func TestObjectsPlanted(t *testing.T) {
 
 // TestObjectsUndecided: what cannot be told is said to be so, and what would settle it.
 func TestObjectsUndecided(t *testing.T) {
-	hard := func(s *script) { // many open increments that may each have happened
-		for i := range 40 {
-			s.start(act(histories.CompareAndSet, "", i%5, (i*3+1)%5))
+	hard := func(s *script) { // appends that may each have happened, in any order, and a text that holds them all in none
+		all := ""
+		for i := range 24 {
+			letter := string(rune('a' + i))
+			s.start(act(histories.AppendTo, "", letter))
+			all = letter + all
 		}
-		for i := range 200 {
-			s.found("", i*7%5)
-		}
-		s.found("", 99)
+		s.found("", all+"b"+all)
 	}
 	for _, c := range []struct {
 		name, model string
@@ -301,8 +301,8 @@ func TestObjectsUndecided(t *testing.T) {
 		reason      string // a part of it
 		write       func(s *script)
 	}{
-		{"out of time", "cas-register", model.Linearizable, ObjectOptions{Budget: time.Millisecond}, model.Undecided, "a larger budget would settle it", hard},
-		{"out of memory", "cas-register", model.Linearizable, ObjectOptions{Memory: 1000}, model.Undecided, "more memory would settle it", hard},
+		{"out of time", "kv", model.Linearizable, ObjectOptions{Budget: time.Millisecond}, model.Undecided, "a larger budget would settle it", hard},
+		{"out of memory", "kv", model.Linearizable, ObjectOptions{Memory: 50}, model.Undecided, "more memory would settle it", hard},
 		{"nothing answered", "register", model.Linearizable, ObjectOptions{}, model.NotTested, "no operation was answered", func(s *script) { s.start(act(histories.Write, "", 1)) }},
 		{"no final read", "set", model.NoLoss, ObjectOptions{}, model.Undecided, "element 1, acknowledged to process 1 at 2ms, was in no read", func(s *script) { s.did(histories.Add, 1) }},
 		{"read before the add", "set", model.NoLoss, ObjectOptions{}, model.Undecided, "a read at the end would settle it", func(s *script) {

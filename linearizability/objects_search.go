@@ -22,17 +22,21 @@ func operations(items []item) []porcupine.Operation {
 	return out
 }
 
-// search has porcupine decide a component. The reason says why it is Unknown.
-func (c *component) search(h *objects, budget time.Duration, memory int64) (porcupine.CheckResult, string) {
-	n := int64(len(c.items))
-	if need := n * n / 8; need > memory {
-		return porcupine.Unknown, fmt.Sprintf("the search over the %d operations on %s would take %d MiB, more than the %d allowed: more memory would settle it, or values that are written once",
-			n, c.name(), need>>20, memory>>20)
-	}
+// search decides a component: by frontier in half of the budget, else by porcupine in the other. The reason says why it is Unknown.
+func (c *component) search(budget time.Duration, memory int64) (verdict porcupine.CheckResult, why string) {
 	if budget <= 0 {
 		return porcupine.Unknown, fmt.Sprintf("there was no time left for %s: a larger budget would settle it", c.name())
 	}
-	verdict := porcupine.CheckOperationsTimeout(c.model, operations(c.items), budget)
+	start := time.Now()
+	if verdict, _ = c.frontier(c.items, int(memory/situationSize), start.Add(budget/2)); verdict != porcupine.Unknown {
+		return verdict, ""
+	}
+	n := int64(len(c.items))
+	if need := n * n / 8; need > memory {
+		return porcupine.Unknown, fmt.Sprintf("the search over the %d operations on %s would take %d KiB, more than the %d allowed: more memory would settle it, or values that are written once",
+			n, c.name(), need>>10, memory>>10)
+	}
+	verdict = porcupine.CheckOperationsTimeout(c.model, operations(c.items), max(time.Millisecond, budget-time.Since(start)))
 	if verdict != porcupine.Unknown {
 		return verdict, ""
 	}
@@ -40,7 +44,7 @@ func (c *component) search(h *objects, budget time.Duration, memory int64) (porc
 	for _, it := range c.items {
 		if it.unknown {
 			if unknown++; unknown == 1 {
-				first = fmt.Sprintf(" (the first is operation %d of process %d)", h.ops[it.op].inv, h.ops[it.op].process)
+				first = fmt.Sprintf(" (the first is operation %d)", it.inv)
 			}
 		}
 	}
@@ -70,8 +74,9 @@ func overlap(items []item) int {
 }
 
 const (
-	shrinkTime = time.Second            // for making one proof small
-	probeTime  = 200 * time.Millisecond // for one of its searches
+	shrinkTime    = time.Second            // for making one proof small
+	probeTime     = 200 * time.Millisecond // for one of its searches
+	situationSize = 512                    // bytes that frontier takes for a situation, about
 )
 
 // shrink looks for a small proof that a component has no legal order. Leaving operations out at will would prove nothing, for a read without its write is
@@ -85,18 +90,27 @@ const (
 func (h *objects) shrink(c *component) *objectFinding {
 	deadline := time.Now().Add(shrinkTime)
 	illegal := func(items []item) bool {
+		items = c.unseen(slices.Clone(items))
 		left := min(time.Until(deadline), probeTime)
-		return left > 0 && porcupine.CheckOperationsTimeout(c.model, operations(c.unseen(slices.Clone(items))), left) == porcupine.Illegal
+		verdict, _ := c.frontier(items, 1<<16, time.Now().Add(left))
+		if verdict == porcupine.Unknown && left > 0 {
+			verdict = porcupine.CheckOperationsTimeout(c.model, operations(items), left)
+		}
+		return verdict == porcupine.Illegal
+	}
+	items := c.items
+	if verdict, at := c.frontier(items, 1<<20, deadline); verdict == porcupine.Illegal { // what began later plays no part
+		over := items[at].ret
+		items = slices.DeleteFunc(slices.Clone(items), func(it item) bool { return it.inv > over })
 	}
 	// An illegal beginning stays illegal however it goes on, so that halving finds the shortest.
 	var ends []uint64
-	for _, it := range c.items {
+	for _, it := range items {
 		if !it.unknown {
 			ends = append(ends, it.ret)
 		}
 	}
 	slices.Sort(ends)
-	items := c.items
 	for lo, hi := 0, len(ends); lo < hi; {
 		mid := (lo + hi) / 2
 		if until := c.until(ends[mid]); illegal(until) {

@@ -9,10 +9,20 @@ import (
 
 // streams decides S2's streams, each key by itself.
 func (h *objects) streams(o *ObjectOptions) ([]model.ClaimResult, error) {
+	components, err := h.streamComponents()
+	if err != nil {
+		return nil, err
+	}
+	d := &decision{h: h, result: newResult(model.Linearizable)}
+	return []model.ClaimResult{d.search(components, o)}, nil
+}
+
+// streamComponents turns the history into calls on streams.
+func (h *objects) streamComponents() ([]*component, error) {
 	keys, ops := h.byKey()
 	var components []*component
 	for n, key := range keys {
-		c := &component{keys: []string{key}, model: model.Stream(), kind: "stream", weaken: weakenStream, unseen: func(items []item) []item { return items }}
+		c := &component{keys: []string{key}, model: model.Stream(), machine: model.StreamMachine(), kind: "stream", weaken: weakenStream, unseen: func(items []item) []item { return items }}
 		for _, i := range ops[n] {
 			op := &h.ops[i]
 			if op.outcome == histories.Fail {
@@ -30,8 +40,7 @@ func (h *objects) streams(o *ObjectOptions) ([]model.ClaimResult, error) {
 		}
 		components = append(components, c)
 	}
-	d := &decision{h: h, result: newResult(model.Linearizable)}
-	return []model.ClaimResult{d.search(components, o)}, nil
+	return components, nil
 }
 
 // streamCall takes the last step, which is the one that does something, and the conditions before it.
