@@ -231,6 +231,9 @@ func (c *certificate) ended(i int32) string { return stamp(c.t.h.ops[i].endTime)
 // record names a record at the beginning of a sentence.
 func (c *certificate) record(r int32) string {
 	producer, seq := c.t.h.value(r)
+	if producer < 0 { // a value without a producer of its own
+		return fmt.Sprintf("Value %d", seq)
+	}
 	return fmt.Sprintf("Record %d of producer %d", seq, producer)
 }
 
@@ -313,6 +316,9 @@ func (h *history) describe(o *operation) string {
 	case histories.Append:
 		producer, seq := h.value(o.first)
 		text := fmt.Sprintf("append of %d from record %d of producer %d to p%d: %s", o.records, seq, producer, o.partition, result)
+		if producer < 0 {
+			text = fmt.Sprintf("append of %d from value %d to p%d: %s", o.records, seq, o.partition, result)
+		}
 		if o.offset >= 0 {
 			text += fmt.Sprintf(", offset %d", o.offset)
 		}
