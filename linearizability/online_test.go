@@ -96,3 +96,76 @@ func TestOnlineAgrees(t *testing.T) {
 	}
 	t.Logf("seen %v, and nothing in %d histories", sightings, silent)
 }
+
+// TestOnlineFarBehind: offsets that have left the window are compared in blocks, and memory does not grow with what was written.
+func TestOnlineFarBehind(t *testing.T) {
+	const blocks, batch = 64, 128
+	c := strong()
+	run := func(altered int64) (o *Online, seen *Sighting) {
+		s := &script{}
+		o = NewOnline(c)
+		step := func() {
+			for i := range s.events {
+				if x := o.Step(&s.events[i]); x != nil && seen == nil {
+					seen = x
+				}
+			}
+			s.events = s.events[:0]
+		}
+		seq := uint64(0)
+		number := func() { // script counts from the events that it holds
+			for i := range s.events {
+				seq++
+				s.events[i].Seq = seq
+				if s.events[i].Type == histories.Invoke {
+					s.events[i].Op = seq
+				} else {
+					s.events[i].Op = seq - 1
+				}
+			}
+			step()
+		}
+		for k := int64(0); k < blocks*onlineBlock; k += batch {
+			s.acked(k, 1, k, batch)
+			number()
+			s.fetch(1, k)(at(k, 1, k, batch))
+			number()
+		}
+		for k := int64(0); k < blocks*onlineBlock; k += batch { // another session reads it all again
+			runs := []histories.Run{at(k, 1, k, batch)}
+			if k <= altered && altered < k+batch {
+				runs = nil
+				for i := range int64(batch) {
+					sequence := k + i
+					if sequence == altered {
+						sequence++
+					}
+					runs = histories.AppendRecord(runs, k+i, histories.Value{Producer: 1, Sequence: sequence}, histories.Sound)
+				}
+			}
+			s.fetch(2, k)(runs...)
+			number()
+		}
+		return o, seen
+	}
+	o, seen := run(-1)
+	if seen != nil {
+		t.Errorf("two readers that agree: %v", seen)
+	}
+	p, w := o.parts[0], o.writers[writerKey{1, 0}]
+	if len(p.hashes) > blocks || len(p.slots) != onlineWindow || len(o.open) != 0 || len(w.unseen) != 0 || len(w.sent)+len(w.seen)+len(w.placed) != 3 {
+		t.Errorf("kept: %d hashes, %d slots, %d open, %d unseen, %d stretches", len(p.hashes), len(p.slots), len(o.open), len(w.unseen), len(w.sent)+len(w.seen)+len(w.placed))
+	}
+	if _, seen := run(3*onlineBlock + 77); seen == nil || seen.Anomaly != model.InconsistentOffset || seen.Offset != 3*onlineBlock {
+		t.Errorf("a record far behind is another: %v", seen)
+	}
+	if _, seen := run((blocks-2)*onlineBlock + 77); seen == nil || seen.Offset != (blocks-2)*onlineBlock+77 {
+		t.Errorf("a record in the window is another: %v", seen)
+	}
+	for i := range int32(3 * sessionsKept) {
+		o.sessions.get(readerKey{0, i, 0})
+	}
+	if n := len(o.sessions.young) + len(o.sessions.old); n > 2*sessionsKept {
+		t.Errorf("%d sessions kept, expected at most %d", n, 2*sessionsKept)
+	}
+}
