@@ -103,6 +103,7 @@ type line struct {
 type message struct {
 	send, first *stepped
 	partners    []*message // sends of the same deduplication id that may have come in before it, within the window
+	kin         []*message // online: all that were sent with its id, within the window
 	missed      uint64     // X: when it had to be gone, forever if never
 	by          *message   // which one was delivered then
 	told        bool       // reported
@@ -168,7 +169,9 @@ func (c *fifoCheck) decide(name string, k *line) {
 		case m == nil || m.send.inv > d.end:
 			c.phantom(d, nil)
 		case m.send.outcome == histories.Fail:
-			c.phantom(d, m.send)
+			if c.phantom(d, m.send); m.first == nil && d.end < m.send.end {
+				m.first = d // refused afterwards: it was in the queue
+			}
 		default:
 			c.delivered(d, m.first == nil)
 			if m.first == nil {

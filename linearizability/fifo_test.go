@@ -155,6 +155,11 @@ func TestFIFOOracle(t *testing.T) {
 			t.Fatalf("history %d: the checker says %s, porcupine %v:\n%s", i, got, want, showSteps(events))
 		}
 		checkProofs(t, a)
+		online := along(t, NewFIFOMonitor(o), events)
+		if online.Verdict() != got {
+			t.Fatalf("history %d: online %s, offline %s:\n%s", i, online.Verdict(), got, showSteps(events))
+		}
+		checkProofs(t, online)
 	}
 	t.Logf("%d histories, %d legal, %d not; %d undecided for empties with lost Dequeues, %d not seen where some numbers are unknown", n, legal, bad, undecided, partial)
 	if legal < n/5 || bad < n/5 || undecided > n/8 || partial > n/50 {
@@ -167,4 +172,78 @@ func allNumbered(events []histories.Event) bool {
 	return !slices.ContainsFunc(joinedSteps(events), func(s *stepped) bool {
 		return s.Do == histories.Enqueue && s.outcome != histories.OK && s.outcome != histories.Fail
 	})
+}
+
+// TestDedupOracle: pairs of deliveries within the window, by all pairs; and both forms agree where copies may be swallowed.
+func TestDedupOracle(t *testing.T) {
+	n := scaled(t, 2000)
+	const window = 12_000_000
+	leaks, held, inverted := 0, 0, 0
+	for i := range n {
+		r := rand.New(rand.NewPCG(6, uint64(i)))
+		events := randomFIFO(r, false, false)
+		ids := make(map[uint64]int64)
+		for j := range events { // ids; and some copies are swallowed
+			ev := &events[j]
+			if ev.Steps = slices.Clone(ev.Steps); len(ev.Steps) == 0 || ev.Steps[0].Do != histories.Enqueue {
+				continue
+			}
+			if ev.Type == histories.Invoke {
+				ids[ev.Op] = 1 + r.Int64N(2)
+			}
+			ev.Steps[0].Old = histories.IntDatum(ids[ev.Op])
+		}
+		all := joinedSteps(events)
+		leak := false
+		for _, a := range all {
+			for _, b := range all {
+				if a == b || a.Do != histories.Enqueue || b.Do != histories.Enqueue || a.Old.Int != b.Old.Int || a.outcome == histories.Fail || b.outcome == histories.Fail {
+					continue
+				}
+				latest := func(s *stepped) (at int64) {
+					for _, d := range all {
+						if d.Do == histories.Dequeue && d.outcome == histories.OK && d.Value.Int == s.Value.Int && d.end > s.inv {
+							at = int64(d.endTime)
+							if s.outcome == histories.OK {
+								at = min(at, int64(s.endTime))
+							}
+							return at
+						}
+					}
+					return -1
+				}
+				if x, y := latest(a), latest(b); x >= 0 && y >= 0 && x-int64(b.invTime) <= window && y-int64(a.invTime) <= window {
+					leak = true
+				}
+			}
+		}
+		o := MonitorOptions{Floors: model.Floors{}, Window: window}
+		a, err := CheckFIFO(histories.Events(events), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, _ := a.anomalies()
+		online := along(t, NewFIFOMonitor(o), events)
+		if phantoms := found[model.Phantom]+found[model.Duplicate] > 0; !phantoms && (found[model.DedupLeak] > 0) != leak {
+			t.Fatalf("history %d: %d leaks, want %v:\n%s", i, found[model.DedupLeak], leak, showSteps(events))
+		}
+		for j, c := range a.Claims {
+			if online.Claims[j].Verdict != c.Verdict {
+				t.Fatalf("history %d: %s is %s online, %s offline:\n%s", i, c.ID, online.Claims[j].Verdict, c.Verdict, showSteps(events))
+			}
+		}
+		if leak {
+			leaks++
+		} else {
+			held++
+		}
+		if found[model.FIFOInversion] > 0 {
+			inverted++
+		}
+		checkProofs(t, a)
+	}
+	t.Logf("%d histories, %d with leaks, %d without, %d out of order", n, leaks, held, inverted)
+	if leaks < n/20 || held < n/20 || inverted < n/100 {
+		t.Error("too few of one kind to prove anything")
+	}
 }
