@@ -226,6 +226,11 @@ func (w *EDNWriter) print(ev *Event) error {
 		return w.poll(ev, op)
 	case Object:
 		if op.kafka {
+			if len(ev.Steps) > 0 {
+				if err := sameSteps(sends(op.steps), sends(ev.Steps), ev.Type); err != nil {
+					return &EventError{ev.Seq, err.Error()}
+				}
+			}
 			return w.kafka(ev, op)
 		}
 		if len(ev.Steps) > 0 || ev.Type == OK {

@@ -42,6 +42,7 @@ type jepsenOp struct {
 	independent bool
 	key         string // of an independent operation
 	steps       []Step // as invoked
+	whole       bool   // of the kafka workload, but kept whole
 	kafka       bool   // it became events of logs: the fields below
 	sends       []kafkaSend
 	batch       bool // its sends are one append
@@ -376,7 +377,9 @@ func (j *jepsen) invoke(ev Event, name string, f *fields) error {
 		j.push(ev)
 	case isLog:
 		ev.Op = op.id
+		op.whole = true
 		ev.Steps, err = j.kafkaSteps(f, Invoke)
+		op.steps = ev.Steps
 		j.push(ev)
 	default:
 		op.independent = j.isIndependent(name, f)
@@ -417,8 +420,10 @@ func (j *jepsen) complete(ev Event, name string, f *fields) error {
 		return err
 	}
 	ev.Kind = Object
-	if op.steps == nil {
-		ev.Steps, err = j.kafkaSteps(f, ev.Type)
+	if op.whole {
+		if ev.Steps, err = j.kafkaSteps(f, ev.Type); err == nil && ev.Steps != nil {
+			err = sameSteps(sends(op.steps), sends(ev.Steps), ev.Type)
+		}
 	} else {
 		ev.Steps, err = j.steps(op, f, ev.Type)
 	}

@@ -3,6 +3,7 @@ package histories
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Jepsen's kafka workload as events of logs:
@@ -548,4 +549,9 @@ func (j *jepsen) kafkaSteps(f *fields, typ Type) ([]Step, error) {
 		}
 	}
 	return steps, nil
+}
+
+// sends leaves out what a transaction of the kafka workload reads: how many steps a poll becomes is only known when it is over.
+func sends(steps []Step) []Step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Do != AppendTo })
 }
