@@ -23,6 +23,8 @@ var circles = []circle{
 	{writeWrite.set() | writeRead.set() | readWrite.set(), readWrite, false, Serializable},     // G2-item
 }
 
+const dependenciesOnly = dependencies(1<<writeWrite | 1<<writeRead | 1<<readWrite)
+
 // cycle is a cycle of transactions; kinds[i] is that of the edge from txns[i] to the next.
 type cycle struct {
 	txns  []int32
@@ -89,13 +91,16 @@ func (t *transactions) explain(g *txnGraph, nodes []int32) {
 		orders = append(orders, inTime.set())
 	}
 	for _, order := range orders {
+		if len(orders) > 1 && len(g.view(dependenciesOnly|order, false).components()) == 0 {
+			continue
+		}
 		found := false
-		done := make(map[txnEdge]bool) // write-after-reads that are part of a cycle of the third class
+		var apart []int32 // of each node of the view of the third class its component
 		for _, class := range circles {
 			if class.level < t.options.Level {
 				continue
 			}
-			for _, c := range g.search(class, order, done) {
+			for _, c := range g.search(class, order, &apart) {
 				for i, n := range c.txns {
 					c.txns[i] = nodes[n]
 				}
@@ -140,10 +145,20 @@ func (g *txnGraph) view(of dependencies, apart bool) *txnGraph {
 const searchBudget = 4_000_000
 
 // search finds one short cycle of a class in each component that has one.
-func (g *txnGraph) search(class circle, order dependencies, done map[txnEdge]bool) []cycle {
+//
+// The third class leaves in apart the component of each node of its view, from 1; the fourth passes over the write-after-reads within one of them.
+func (g *txnGraph) search(class circle, order dependencies, apart *[]int32) []cycle {
 	v := g.view(class.of|order, class.apart)
 	var found []cycle
-	for _, nodes := range v.components() {
+	if class.apart {
+		*apart = make([]int32, v.nodes())
+	}
+	for number, nodes := range v.components() {
+		if class.apart {
+			for _, n := range nodes {
+				(*apart)[n] = int32(number + 1)
+			}
+		}
 		c := v.part(nodes)
 		original := func(n int32) int32 {
 			if n = nodes[n]; class.apart {
@@ -159,11 +174,8 @@ func (g *txnGraph) search(class circle, order dependencies, done map[txnEdge]boo
 				if kindOfEdge(e) != class.need {
 					continue
 				}
-				if class.need == readWrite {
-					mine := txnEdge{original(from), uint32(original(target(e)))}
-					if class.apart {
-						done[mine] = true
-					} else if done[mine] {
+				if class.need == readWrite && !class.apart {
+					if a := (*apart)[2*original(from)]; a != 0 && a == (*apart)[2*original(target(e))+1] {
 						continue
 					}
 				}

@@ -134,23 +134,44 @@ func (g *txnGraph) components() [][]int32 {
 
 // part is the graph within some nodes, which are numbered anew in their order, transactions first.
 func (g *txnGraph) part(nodes []int32) *txnGraph {
-	number := make(map[int32]int32, len(nodes))
+	if int32(len(nodes)) == g.nodes() {
+		return g
+	}
+	number := numbering(nodes, g.nodes())
 	p := int32(0)
+	var edges []txnEdge
 	for i, n := range nodes {
-		number[n] = int32(i)
 		if n < g.real {
 			p++
 		}
-	}
-	var edges []txnEdge
-	for i, n := range nodes {
 		for _, e := range g.edges(n) {
-			if to, ok := number[target(e)]; ok {
+			if to := number(target(e)); to != none {
 				edges = append(edges, edgeTo(int32(i), to, kindOfEdge(e)))
 			}
 		}
 	}
 	return newTxnGraph(int32(len(nodes)), p, edges)
+}
+
+// numbering finds the place of a node among some, −1 if it is not one of them: by a map where they are few, else by an array.
+func numbering(nodes []int32, of int32) func(int32) int32 {
+	if int32(len(nodes)) < of/16 {
+		number := make(map[int32]int32, len(nodes))
+		for i, n := range nodes {
+			number[n] = int32(i)
+		}
+		return func(n int32) int32 {
+			if i, ok := number[n]; ok {
+				return i
+			}
+			return none
+		}
+	}
+	number := slices.Repeat([]int32{none}, int(of))
+	for i, n := range nodes {
+		number[n] = int32(i)
+	}
+	return func(n int32) int32 { return number[n] }
 }
 
 // graph builds the graph of the transactions. guess puts appends that nobody read in some order, that of their invocations.

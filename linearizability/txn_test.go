@@ -176,6 +176,22 @@ var plantedTransactions = []struct {
 		begin B: r x, a x 2
 		ok A: r x [], a x 1
 		ok B: r x [], a x 2`, map[model.Anomaly]int64{model.LostUpdate: 1}, []Level{ReadCommitted}},
+	{"three lost updates that nobody saw", TransactionOptions{}, `
+		begin A: r x, a x 1
+		begin B: r x, a x 2
+		begin C: r x, a x 3
+		ok A: r x [], a x 1
+		ok B: r x [], a x 2
+		ok C: r x [], a x 3`, map[model.Anomaly]int64{model.LostUpdate: 2, model.G2Item: 1}, []Level{ReadCommitted}},
+	{"a lost update beside a plain append", TransactionOptions{}, `
+		A: a x 1
+		begin B: r x, a x 2
+		begin C: r x, a x 3
+		begin D: a x 4
+		ok B: r x [1], a x 2
+		ok C: r x [1], a x 3
+		ok D: a x 4
+		E: r x [1]`, map[model.Anomaly]int64{model.LostUpdate: 1, model.G2Item: 1}, []Level{ReadCommitted}},
 	{"its own append, which nobody saw, is no cycle", TransactionOptions{}, `
 		A: a x 1
 		B: r x [1], a x 2
@@ -328,6 +344,9 @@ func TestTransactions(t *testing.T) {
 				got[x.Kind] += x.Count
 				if x.Proof == nil || len(x.Proof.Operations) == 0 || x.Proof.Claim != claim.ID {
 					t.Fatalf("%s: %s has the proof %+v, want operations and the claim", c.name, x.Kind, x.Proof)
+				}
+				if strings.HasPrefix(string(x.Kind), "G") && x.Kind != model.G1a && len(x.Proof.Operations) < 2 {
+					t.Errorf("%s: a circle of one transaction: %s", c.name, x.Proof.Sentence)
 				}
 				for _, op := range x.Proof.Operations {
 					if !strings.Contains(x.Proof.Sentence, op.Role) {
