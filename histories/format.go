@@ -334,13 +334,12 @@ func (s *jepsenSource) Next(ev *Event) error {
 // jsonSource reads JSON lines.
 type jsonSource struct {
 	*forms
-	tree   tree
-	h      Header
-	first  bool // the tree holds the first event, which was read in search of the header
-	line   int64
-	form   []byte
-	flush  bool
-	events int64
+	tree  tree
+	h     Header
+	first bool // the tree holds the first event, which was read in search of the header
+	line  int64
+	form  []byte
+	flush bool
 }
 
 func (s *jsonSource) begin() error {

@@ -103,7 +103,7 @@ func (s *s2Source) start(n int32) ([]Step, error) {
 		}
 	}
 	if t.nodes[n].kind != mapNode || t.nodes[n].count != 2 || string(t.raw(t.child(n, 0))) != "Append" {
-		return nil, fmt.Errorf("Start %s, expected \"Read\", \"CheckTail\" or {\"Append\": …}", t.show(n))
+		return nil, fmt.Errorf("start %s, expected \"Read\", \"CheckTail\" or {\"Append\": …}", t.show(n))
 	}
 	f := jsonFields{tree: t}
 	var records uint64
@@ -150,11 +150,11 @@ func (s *s2Source) start(n int32) ([]Step, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("Append: %w", err)
+		return nil, fmt.Errorf("append: %w", err)
 	case f.seen&3 != 3:
-		return nil, fmt.Errorf("Append %s, expected num_records and record_hashes", t.show(n))
+		return nil, fmt.Errorf("append %s, expected num_records and record_hashes", t.show(n))
 	case records != uint64(len(step.Value.List)):
-		return nil, fmt.Errorf("Append with num_records %d and %d record_hashes, expected as many", records, len(step.Value.List))
+		return nil, fmt.Errorf("append with num_records %d and %d record_hashes, expected as many", records, len(step.Value.List))
 	}
 	return append(conditions, step), nil
 }
@@ -178,27 +178,31 @@ func (s *s2Source) finish(n int32, asked []Step, ev *Event) error {
 	case k.kind == mapNode && k.count == 2:
 		name, value = string(t.raw(t.child(n, 0))), t.child(n, 1)
 	}
-	want, known := map[string]struct {
-		do    Do
-		typ   Type
-		value bool
-	}{
-		"AppendSuccess":           {AppendTo, OK, true},
-		"AppendDefiniteFailure":   {AppendTo, Fail, false},
-		"AppendIndefiniteFailure": {AppendTo, Info, false},
-		"ReadSuccess":             {Read, OK, true},
-		"ReadFailure":             {Read, Fail, false},
-		"CheckTailSuccess":        {CheckTail, OK, true},
-		"CheckTailFailure":        {CheckTail, Fail, false},
-	}[name]
-	switch {
-	case !known || want.value != (value != 0):
-		return fmt.Errorf("Finish %s, expected an outcome such as \"ReadFailure\" or {\"AppendSuccess\": {\"tail\": 3}}", t.show(n))
-	case want.do != do:
-		return fmt.Errorf("Finish %s of an operation that is %v", name, do)
+	want, typ := AppendTo, OK
+	switch name {
+	case "AppendSuccess":
+	case "AppendDefiniteFailure":
+		typ = Fail
+	case "AppendIndefiniteFailure":
+		typ = Info
+	case "ReadSuccess":
+		want = Read
+	case "ReadFailure":
+		want, typ = Read, Fail
+	case "CheckTailSuccess":
+		want = CheckTail
+	case "CheckTailFailure":
+		want, typ = CheckTail, Fail
+	default:
+		name = ""
 	}
-	ev.Type = want.typ
-	if want.typ != OK {
+	switch {
+	case name == "" || (typ == OK) != (value != 0):
+		return fmt.Errorf("finish %s, expected an outcome such as \"ReadFailure\" or {\"AppendSuccess\": {\"tail\": 3}}", t.show(n))
+	case want != do:
+		return fmt.Errorf("finish %s of an operation that is %v", name, do)
+	}
+	if ev.Type = typ; typ != OK {
 		return nil
 	}
 	ev.Steps = append([]Step(nil), asked...)
