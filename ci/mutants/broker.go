@@ -52,7 +52,7 @@ var replica = Checker{"broker: replication", []string{"broker/core/partition"}, 
 	{"broker/core/partition/replica.go", `s.LeaderEpoch < r.state.LeaderEpoch || s.PartitionEpoch < r.state.PartitionEpoch {`, `s.LeaderEpoch < r.state.LeaderEpoch {`, "R26: old news of the in-sync set is taken"},
 	{"broker/core/partition/producers.go", `int32((int64(s) + 1) & 0x7fffffff)`, `s + 1`, "R28: sequences do not wrap"},
 	{"broker/core/partition/producers.go", `b.First == h.BaseSequence && b.Last == h.LastSequence()`, `b.First == h.BaseSequence`, "R28: another batch with the same first sequence passes for a repeat"},
-	{"broker/core/partition/producers.go", `const remembered = 5`, `const remembered = 1`, "R28: only the last batch is recognised"},
+	{"broker/core/partition/producers.go", `if len(p.Batches) == remembered {`, `if len(p.Batches) == 1 {`, "R28: only the last batch is recognised"},
 	{"broker/core/partition/producers.go", `return b.End > to })`, `return b.Base > to })`, "R29: producer state survives the batch that was cut"},
 	{"broker/core/partition/producers.go", `case h.ProducerEpoch < p.Epoch:
 		return judgement{code: codeInvalidProducerEpoch}

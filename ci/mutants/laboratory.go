@@ -10,6 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -40,105 +43,129 @@ func (r result) because() string {
 	return ""
 }
 
-// laboratory builds and runs the tests of edited packages.
+// laboratory builds the tests of packages with their mutants woven in, and runs them.
 type laboratory struct {
-	root    string // of the module
-	module  string
-	scratch string
-	limit   time.Duration
-	passed  map[string]bool // packages whose tests pass without any edit
+	root     string // of the module
+	module   string
+	scratch  string
+	limit    time.Duration
+	binaries map[string]string // folder → its tests
+	bad      map[int]error     // mutants that cannot live
 }
 
-// sound makes sure that the tests of a package pass as it is: otherwise they would kill everything.
-func (l *laboratory) sound(ctx context.Context, folder string) error {
-	if l.passed[folder] {
-		return nil
+// prepare builds the tests of a folder with the mutants of others and its own, and makes sure that they pass as long as none is alive: otherwise they would kill everything.
+func (l *laboratory) prepare(ctx context.Context, folder string, edits []numbered) error {
+	binary := filepath.Join(l.scratch, strings.ReplaceAll(folder, "/", "-")+".test")
+	for {
+		edits = slices.DeleteFunc(edits, func(e numbered) bool { return l.bad[e.n] != nil })
+		overlay, err := l.overlay(edits)
+		if err != nil {
+			return err
+		}
+		out, err := l.build(ctx, folder, binary, overlay)
+		if err == nil {
+			break
+		}
+		culprits := complaint.FindAllSubmatch(out, -1)
+		if len(culprits) == 0 || ctx.Err() != nil {
+			return fmt.Errorf("build the tests of %s: %w\n%s", folder, err, bytes.TrimSpace(out))
+		}
+		for _, c := range culprits {
+			n, err := strconv.Atoi(string(c[1]))
+			if err != nil {
+				return err
+			}
+			l.bad[n] = fmt.Errorf("it does not compile: %s", c[2])
+		}
 	}
-	killer, err := l.test(ctx, folder, "", "")
-	switch {
-	case err != nil:
-		return err
-	case killer != "":
-		return fmt.Errorf("the tests of %s fail without any edit (%s), so they prove nothing", folder, killer)
+	l.binaries[folder] = binary
+	killer, err := l.start(ctx, folder, 0)
+	if err == nil && killer != "" {
+		err = fmt.Errorf("the tests of %s fail without any edit (%s), so they prove nothing", folder, killer)
 	}
-	if l.passed == nil {
-		l.passed = make(map[string]bool)
-	}
-	l.passed[folder] = true
-	return nil
+	return err
 }
 
-// try makes one edit and runs the tests.
-func (l *laboratory) try(ctx context.Context, c Checker, m Mutant) (r result) {
+// complaint is the compiler's about a mutant: weave has named the lines after it.
+var complaint = regexp.MustCompile(`(?m)mutant(\d+)\.go:\d+:\d+: (.*)$`)
+
+// overlay weaves the mutants into copies of their files, and writes down which file each copy stands for. One that is stale is bad and left out.
+func (l *laboratory) overlay(edits []numbered) (string, error) {
+	byFile := make(map[string][]numbered)
+	for _, e := range edits {
+		byFile[e.File] = append(byFile[e.File], e)
+	}
+	replace := make(map[string]string)
+	put := func(file, text string) error {
+		copied := filepath.Join(l.scratch, strings.ReplaceAll(file, "/", "-"))
+		replace[filepath.Join(l.root, file)] = copied
+		return os.WriteFile(copied, []byte(text), 0o600)
+	}
+	for file, edits := range byFile {
+		text, err := os.ReadFile(filepath.Join(l.root, file))
+		if err != nil {
+			return "", err
+		}
+		edits = slices.DeleteFunc(edits, func(e numbered) bool {
+			_, _, err := weave(string(text), []numbered{e})
+			if err != nil {
+				l.bad[e.n] = err
+			}
+			return err != nil
+		})
+		woven, choice, err := weave(string(text), edits)
+		if err != nil {
+			return "", err
+		}
+		if err := errors.Join(put(file, woven), put(filepath.Join(filepath.Dir(file), "mutant__chosen.go"), choice)); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(l.scratch, "overlay.json")
+	return name, os.WriteFile(name, text, 0o600)
+}
+
+func (l *laboratory) build(ctx context.Context, folder, binary, overlay string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags="+l.module+"/...=-e", "-o", binary, "-overlay", overlay, l.module+"/"+folder)
+	cmd.Dir = l.root
+	return cmd.CombinedOutput()
+}
+
+// try runs the tests of a checker with one mutant alive: in each of its packages those that kill most, then all.
+func (l *laboratory) try(ctx context.Context, c Checker, e numbered) (r result) {
 	begin := time.Now()
 	defer func() { r.took = time.Since(begin) }()
-	overlay, err := l.edit(m)
-	if err != nil {
+	if err := l.bad[e.n]; err != nil {
 		return result{fate: invalid, err: err}
 	}
+	runs := [][]string{nil}
+	if c.First != "" {
+		runs = [][]string{{"-test.run", c.First}, nil}
+	}
 	for _, folder := range c.Packages {
-		killer, err := l.test(ctx, folder, overlay, c.First)
-		switch {
-		case err != nil:
-			return result{fate: invalid, err: err}
-		case killer != "":
-			return result{fate: killed, by: killer}
+		for _, args := range runs {
+			switch killer, err := l.start(ctx, folder, e.n, args...); {
+			case err != nil:
+				return result{fate: invalid, err: err}
+			case killer != "":
+				return result{fate: killed, by: killer}
+			}
 		}
 	}
 	return result{fate: survived}
 }
 
-// edit writes the edited file and the overlay that puts it in the place of the real one.
-func (l *laboratory) edit(m Mutant) (overlay string, err error) {
-	file := filepath.Join(l.root, m.File)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	edited, err := m.apply(string(text))
-	if err != nil {
-		return "", err
-	}
-	copied := filepath.Join(l.scratch, "edited.go")
-	if err := os.WriteFile(copied, []byte(edited), 0o600); err != nil {
-		return "", err
-	}
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: copied}})
-	if err != nil {
-		return "", err
-	}
-	overlay = filepath.Join(l.scratch, "overlay.json")
-	return overlay, os.WriteFile(overlay, replace, 0o600)
-}
-
-// test builds the tests of a folder and runs them, those that match first before all. It answers which test failed, "" if none did. Building apart from running
-// tells an edit that does not compile from one that a test notices.
-func (l *laboratory) test(ctx context.Context, folder, overlay, first string) (killer string, err error) {
-	binary := filepath.Join(l.scratch, "tests")
-	args := []string{"test", "-c", "-vet=off", "-o", binary}
-	if overlay != "" {
-		args = append(args, "-overlay", overlay)
-	}
-	build := exec.CommandContext(ctx, "go", append(args, l.module+"/"+folder)...)
-	build.Dir = l.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the tests of %s: %w\n%s", folder, err, bytes.TrimSpace(out))
-	}
-	if first != "" {
-		if killer, err := l.start(ctx, folder, binary, "-test.run", first); killer != "" || err != nil {
-			return killer, err
-		}
-	}
-	return l.start(ctx, folder, binary)
-}
-
-// start runs a test binary where `go test` would.
-func (l *laboratory) start(ctx context.Context, folder, binary string, args ...string) (killer string, err error) {
+// start runs the tests of a folder where `go test` would. It answers which failed first, "" if none did.
+func (l *laboratory) start(ctx context.Context, folder string, n int, args ...string) (killer string, err error) {
 	bounded, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
-	tests := exec.CommandContext(bounded, binary, append(args, "-test.failfast", "-test.paniconexit0")...)
+	tests := exec.CommandContext(bounded, l.binaries[folder], append(args, "-test.failfast", "-test.paniconexit0")...)
 	tests.Dir = filepath.Join(l.root, folder)
-	tests.Env = append(os.Environ(), "RAPID_NOFAILFILE=1") // the tree stays as it is, also when a property fails
+	tests.Env = append(os.Environ(), fmt.Sprintf("%s=%d", chooser, n), "RAPID_NOFAILFILE=1") // the tree stays as it is, also when a property fails
 	tests.WaitDelay = 5 * time.Second
 	out, err := tests.CombinedOutput()
 	var exit *exec.ExitError

@@ -3,8 +3,9 @@
 //
 //	go run ./ci/mutants [-run REGEXP] [-limit TIME] [-markdown] [-list]
 //
-// The edits are in catalogue.go and the files that it names, as text. The tree is never touched: the compiler is given the edited file by an overlay. Exit code 0:
-// all are killed; 1: one survived, or the list does not fit the code; 2: wrong usage. It knows nothing of what the packages do.
+// The edits are in catalogue.go and the files that it names, as text. The tree is never touched: the compiler is given edited files by an overlay, with all mutants
+// of a package in one build (weave.go), of which the environment brings one to life. Exit code 0: all are killed; 1: one survived, or the list does not fit the code;
+// 2: wrong usage. It knows nothing of what the packages do.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
@@ -63,21 +65,28 @@ func run(ctx context.Context, checkers []Checker, limit time.Duration, markdown 
 		return false, err
 	}
 	defer os.RemoveAll(scratch)
-	l := &laboratory{root: root, module: module, scratch: scratch, limit: limit}
-	var all [][]result
-	for _, c := range checkers {
-		for _, p := range c.Packages {
-			if err := l.sound(ctx, p); err != nil {
-				return false, err
+	l := &laboratory{root: root, module: module, scratch: scratch, limit: limit, binaries: make(map[string]string), bad: make(map[int]error)}
+	edits := number(checkers)
+	for _, folder := range folders(checkers) {
+		var woven []numbered
+		for i, c := range checkers {
+			if slices.Contains(c.Packages, folder) {
+				woven = append(woven, edits[i]...)
 			}
 		}
+		if err := l.prepare(ctx, folder, woven); err != nil {
+			return false, err
+		}
+	}
+	var all [][]result
+	for i, c := range checkers {
 		results := make([]result, 0, len(c.Mutants))
-		for _, m := range c.Mutants {
-			r := l.try(ctx, c, m)
+		for _, e := range edits[i] {
+			r := l.try(ctx, c, e)
 			if err := ctx.Err(); err != nil {
-				return false, fmt.Errorf("interrupted at %s: %w", m, err)
+				return false, fmt.Errorf("interrupted at %s: %w", e, err)
 			}
-			fmt.Fprintf(os.Stderr, "%-8s %5.1fs  %s: %s%s\n", r.fate, r.took.Seconds(), m.File, m.Means, r.because())
+			fmt.Fprintf(os.Stderr, "%-8s %5.1fs  %s: %s%s\n", r.fate, r.took.Seconds(), e.File, e.Means, r.because())
 			results = append(results, r)
 		}
 		all = append(all, results)
@@ -86,6 +95,32 @@ func run(ctx context.Context, checkers []Checker, limit time.Duration, markdown 
 		return printMarkdown(os.Stdout, checkers, all), nil
 	}
 	return printScore(os.Stdout, checkers, all), nil
+}
+
+// number numbers the mutants of all checkers.
+func number(checkers []Checker) (out [][]numbered) {
+	n := 0
+	for _, c := range checkers {
+		var edits []numbered
+		for _, m := range c.Mutants {
+			n++
+			edits = append(edits, numbered{n, m})
+		}
+		out = append(out, edits)
+	}
+	return out
+}
+
+// folders are those whose tests are needed, each once.
+func folders(checkers []Checker) (out []string) {
+	for _, c := range checkers {
+		for _, p := range c.Packages {
+			if !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
 }
 
 // chosen keeps the mutants that match, by checker, file or meaning.

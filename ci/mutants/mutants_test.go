@@ -1,6 +1,8 @@
 package main
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -37,6 +39,10 @@ func TestCatalogueFitsTheCode(t *testing.T) {
 			}
 			edited, err := m.apply(string(text))
 			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if _, _, err := weave(string(text), []numbered{{1, m}}); err != nil {
 				t.Error(err)
 			}
 			if seen[m.File+edited] {
@@ -109,6 +115,46 @@ func TestChosen(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q chooses %d mutants, want %d", pattern, got, want)
+		}
+	}
+}
+
+// TestWeave: the function asks which one is meant, and its copies carry the edits.
+func TestWeave(t *testing.T) {
+	text := "package p\n\nfunc (s *S) f(a, b int, _ string, more ...int) (n int, err error) {\n\treturn a + b, nil\n}\n\nfunc g[T any](v T) {\n\tuse(v)\n}\n"
+	woven, choice, err := weave(text, []numbered{{7, Mutant{Old: "a + b", New: "a - b"}}, {8, Mutant{Old: "{\n\treturn a", New: "{\n\treturn b"}}, {9, Mutant{Old: "\tuse(v)\n"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"func (s *S) f__real(a, b int, _ string, more ...int) (n int, err error) {\n\treturn a + b, nil\n}",
+		"func (r__ *S) f(p0__ int, p1__ int, p2__ string, p3__ ...int) (n int, err error) {",
+		"\tcase 7:\n\t\treturn r__.f__7(p0__, p1__, p2__, p3__...)\n",
+		"\tdefault:\n\t\treturn r__.f__real(p0__, p1__, p2__, p3__...)\n",
+		"\n//line mutant7.go:1\nfunc (s *S) f__7(a, b int, _ string, more ...int) (n int, err error) {\n\treturn a - b, nil\n}",
+		"f__8(a, b int, _ string, more ...int) (n int, err error) {\n\treturn b + b, nil\n}",
+		"func g[T any](p0__ T) {\n",
+		"\t\tg__9[T](p0__); return\n",
+		"\n//line mutant9.go:1\nfunc g__9[T any](v T) {\n}",
+	} {
+		if !strings.Contains(woven, part) {
+			t.Errorf("expected in the woven file\n%s\nfound\n%s", part, woven)
+		}
+	}
+	for _, text := range []string{woven, choice} {
+		if _, err := parser.ParseFile(token.NewFileSet(), "", text, 0); err != nil {
+			t.Errorf("%v in\n%s", err, text)
+		}
+	}
+	for what, m := range map[string]Mutant{
+		"in no function":        {Old: "package p", New: "package q"},
+		"head of a function":    {Old: "a, b int", New: "b, a int"},
+		"stands there 0 times":  {Old: "absent"},
+		"it changes nothing":    {Old: "a + b", New: "a + b"},
+		"the old text stands t": {Old: "int", New: "x"},
+	} {
+		if _, _, err := weave(text, []numbered{{1, m}}); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v, want an error with %q", err, what)
 		}
 	}
 }
