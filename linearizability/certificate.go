@@ -275,8 +275,13 @@ func lower(s string) string {
 	return s
 }
 
-// stamp prints a time since the start of the run, to the microsecond.
-func stamp(d time.Duration) string { return d.Round(time.Microsecond).String() }
+// stamp prints a time since the start of the run, to the microsecond; what is shorter, as it is.
+func stamp(d time.Duration) string {
+	if d < time.Millisecond {
+		return d.String()
+	}
+	return d.Round(time.Microsecond).String()
+}
 
 // passing finds the last read of the drain that went past an offset.
 func (h *history) passing(p *part, offset int64) int32 {

@@ -169,3 +169,17 @@ func TestOnlineFarBehind(t *testing.T) {
 		t.Errorf("%d sessions kept, expected at most %d", n, 2*sessionsKept)
 	}
 }
+
+func BenchmarkOnline(b *testing.B) {
+	const n = 1_000_000
+	events := busy(n)
+	for b.Loop() {
+		o := NewOnline(strong())
+		for i := range events {
+			if x := o.Step(&events[i]); x != nil {
+				b.Fatal(x)
+			}
+		}
+	}
+	b.ReportMetric(float64(n*b.N)/b.Elapsed().Seconds()/1e6, "Mops/s")
+}
