@@ -178,7 +178,7 @@ func isExtras(note string) bool {
 func isMark(note string) bool {
 	before := "{:type :info, "
 	switch {
-	case strings.HasPrefix(note, ":f :"):
+	case strings.HasPrefix(note, ":f "):
 		before += ":process :nemesis, "
 	case !strings.HasPrefix(note, ":process "):
 		return false

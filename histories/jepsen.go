@@ -199,8 +199,8 @@ func (j *jepsen) fields(root int32) (f fields, err error) {
 			if len(f.extras) > 0 {
 				f.extras = append(f.extras, ", "...)
 			}
-			if b := t.name(k); b != nil && t.nodes[k].kind == stringNode && !slices.ContainsFunc(b, isEnd) {
-				f.extras = append(append(f.extras, ':'), b...)
+			if name := ":" + string(t.name(k)); t.nodes[k].kind == stringNode && isKeyword(name) {
+				f.extras = append(f.extras, name...)
 			} else {
 				f.extras = t.appendEDN(f.extras, k)
 			}
@@ -333,7 +333,11 @@ func (j *jepsen) mark(ev Event, f *fields) {
 	if string(t.name(f.process)) != "nemesis" {
 		note = append(t.appendEDN(append(note, ":process "...), f.process), ", "...)
 	}
-	note = append(append(note, ":f :"...), t.name(f.f)...)
+	if name := ":" + string(t.name(f.f)); isKeyword(name) { // a string in JSON
+		note = append(append(note, ":f "...), name...)
+	} else {
+		note = t.appendEDN(append(note, ":f "...), f.f)
+	}
 	if f.value != 0 {
 		note = t.appendEDN(append(note, ", :value "...), f.value)
 	}

@@ -470,6 +470,11 @@ func (t *tree) appendEDN(b []byte, n int32) []byte {
 	case nilNode:
 		return append(b, "nil"...)
 	case stringNode:
+		if k.escaped { // JSON knows escapes that EDN does not
+			if s, err := t.text(n); err == nil {
+				return appendEDNText(b, s)
+			}
+		}
 		b = append(b, '"')
 		b = append(b, t.raw(n)...)
 		return append(b, '"')
