@@ -237,11 +237,19 @@ type cursor struct {
 }
 
 func (c *cursor) uvarint() uint64 {
-	if c.at < len(c.b) && c.b[c.at] < 0x80 {
+	b := c.b[c.at:]
+	switch { // the usual lengths by hand
+	case len(b) > 0 && b[0] < 0x80:
 		c.at++
-		return uint64(c.b[c.at-1])
+		return uint64(b[0])
+	case len(b) > 1 && b[1] < 0x80:
+		c.at += 2
+		return uint64(b[0]&0x7f) | uint64(b[1])<<7
+	case len(b) > 2 && b[2] < 0x80:
+		c.at += 3
+		return uint64(b[0]&0x7f) | uint64(b[1]&0x7f)<<7 | uint64(b[2])<<14
 	}
-	v, n := binary.Uvarint(c.b[c.at:])
+	v, n := binary.Uvarint(b)
 	if n <= 0 {
 		c.bad, c.at = true, len(c.b)
 		return 0
@@ -257,6 +265,11 @@ func (c *cursor) varint() int64 {
 
 // narrow reads a number that must fit the bits of a smaller field.
 func (c *cursor) narrow(bits uint) int64 {
+	if c.at < len(c.b) && c.b[c.at] < 0x80 {
+		u := int64(c.b[c.at])
+		c.at++
+		return u>>1 ^ -(u & 1)
+	}
 	v := c.varint()
 	if limit := int64(1) << (bits - 1); v < -limit || v >= limit {
 		c.bad = true

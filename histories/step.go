@@ -36,7 +36,7 @@ const (
 	Receive // Value was handed out; Number is the lease in ns
 	Ack     // Value is done with: deleted
 	Nack    // Value is given back: the lease ends at once
-	Extend  // the lease of Value begins anew, now; Number is its length in ns
+	Extend  // the lease of Value begins anew, now; Number is its length in ns, in the OK as asked
 	// Consumer groups; Key names group and partition as "group/partition". One operation may have steps on several partitions; its OK lists those
 	// that went through.
 	Commit    // Offset is committed (the next record to be read); Value is metadata that makes the commit unique, Nil: none; Number the generation, from 1, else 0 or −1
