@@ -86,6 +86,7 @@ func (t *transactions) explain(g *txnGraph, nodes []int32) {
 	orders := []dependencies{0}
 	if t.options.Sessions || t.options.Level == StrictSerializable {
 		orders = append(orders, inProcess.set())
+		g = t.withProcesses(g, nodes)
 	}
 	if t.options.Level == StrictSerializable {
 		orders = append(orders, inTime.set())
@@ -118,7 +119,11 @@ func (t *transactions) explain(g *txnGraph, nodes []int32) {
 // write-after-read, out of which no other leads. A closed walk of that graph is one in which no two of them follow each other.
 func (g *txnGraph) view(of dependencies, apart bool) *txnGraph {
 	of |= onwards.set()
-	var edges []txnEdge
+	size := len(g.to)
+	if apart {
+		size *= 2
+	}
+	edges := make([]txnEdge, 0, size)
 	for n := range g.nodes() {
 		for _, e := range g.edges(n) {
 			k := kindOfEdge(e)

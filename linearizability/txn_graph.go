@@ -174,16 +174,39 @@ func numbering(nodes []int32, of int32) func(int32) int32 {
 	return func(n int32) int32 { return number[n] }
 }
 
+// withProcesses adds the order of processes to a component, as a chain for each: so a short cycle remains short however much its process did in between. What lies between
+// two transactions of a component in the order of their process belongs to it too.
+func (t *transactions) withProcesses(g *txnGraph, nodes []int32) *txnGraph {
+	number := numbering(nodes[:g.real], int32(len(t.all)))
+	edges := make([]txnEdge, 0, len(g.to)+3*int(g.real))
+	for n := range g.nodes() {
+		for _, e := range g.edges(n) {
+			if kindOfEdge(e) != inProcess {
+				edges = append(edges, txnEdge{n, e})
+			}
+		}
+	}
+	after := g.nodes() // after+n is the place in the chain behind n
+	for n, original := range nodes[:g.real] {
+		n := int32(n)
+		edges = append(edges, edgeTo(n, after+n, inProcess))
+		if before := t.all[original].before; before != none && number(before) != none {
+			edges = append(edges, edgeTo(after+number(before), n, onwards), edgeTo(after+number(before), after+n, onwards))
+		}
+	}
+	return newTxnGraph(g.nodes()+g.real, g.real, edges)
+}
+
 // graph builds the graph of the transactions. guess puts appends that nobody read in some order, that of their invocations.
 func (t *transactions) graph(guess bool) *txnGraph {
 	b := &txnBuilder{t: t, nodes: int32(len(t.all)), guess: guess}
 	b.edges = make([]txnEdge, 0, 2*len(t.steps)+3*len(t.all))
 	b.versions()
 	t.dependencies = int64(len(b.edges))
-	if t.options.Level == StrictSerializable {
+	switch {
+	case t.options.Level == StrictSerializable: // which includes the order of processes
 		b.time()
-	}
-	if t.options.Level == StrictSerializable || t.options.Sessions {
+	case t.options.Sessions:
 		b.processes()
 	}
 	return newTxnGraph(b.nodes, int32(len(t.all)), b.edges)
