@@ -18,7 +18,8 @@ import (
 // its receives, nacks, acks and extensions took effect, each between invocation and completion. A receive i is legal iff no lease is valid at p(i). It begins
 // a lease of L(i)(1−ε), ε being the drift of the queue's clock; an extension of the lease that is held begins it anew from its own moment; a nack or an ack
 // of the lease that is held ends it; of a lease that is not held any more they have no effect. Those of unknown outcome may have happened or not; a receive
-// or an extension of unknown outcome only adds leases, so it is taken for one that did not happen.
+// of unknown outcome, whichever message it took, only adds a lease that nobody knows of, so it is taken for one that did not happen, except that it may have made
+// an extension void that ended after it began: such an extension counts as one that may have had no effect.
 //
 // For a given order of the moments every constraint is a lower bound that grows with the moments before it, and an upper bound that does not:
 //
@@ -32,8 +33,8 @@ import (
 // NP-hard, so a search over the bound of 20,000 states leaves the message undecided. Taking receives in the order of their invocations alone is wrong: a nack
 // may fall between them.
 //
-// The negative core of a proof is found by leaving out receives (with their nacks and acks) and extensions while what is left stays infeasible: either only
-// removes constraints.
+// The core of a proof is found by leaving out receives, with all that is about their leases, and extensions while what is left stays infeasible. What is left out
+// must not have been able to help: extensions that a receive left out may have made void count as optional, and one that may shorten its lease stays.
 //
 // # Undecided
 //
@@ -62,8 +63,12 @@ func CheckWorkQueue(events iter.Seq2[histories.Event, error], o MonitorOptions) 
 	}
 	for _, name := range sortedKeys(c.keys) {
 		k := c.keys[name]
+		void := forever // from when on an extension may be void
+		for _, s := range k.lost {
+			void = min(void, s.inv)
+		}
 		for _, value := range sortedKeys(k.by) {
-			c.decide(k.by[value])
+			c.decide(k.by[value], void)
 		}
 		c.gone(name, k)
 	}
@@ -159,8 +164,8 @@ func (c *queueCheck) finish(s *stepped, _ any) {
 			k.longest = max(k.longest, time.Duration(s.Number))
 		}
 	default:
-		if s.Do != histories.Extend || s.outcome == histories.OK {
-			p.ops = append(p.ops, &leaseOp{s, 0})
+		p.ops = append(p.ops, &leaseOp{s, 0})
+		if s.outcome == histories.OK {
 			k.longest = max(k.longest, time.Duration(s.Number))
 		}
 	}
@@ -176,7 +181,7 @@ func attribute(op *stepped, receives []*stepped) uint64 {
 	return 0
 }
 
-func (c *queueCheck) decide(p *workItem) {
+func (c *queueCheck) decide(p *workItem, void uint64) {
 	slices.SortFunc(p.receives, byEnd)
 	slices.SortFunc(p.sends, byInv)
 	taken := slices.DeleteFunc(slices.Clone(p.sends), func(s *stepped) bool { return s.outcome == histories.Fail })
@@ -205,6 +210,9 @@ func (c *queueCheck) decide(p *workItem) {
 	for _, op := range p.ops {
 		if op.Do != histories.Receive {
 			op.of = attribute(op.stepped, p.receives)
+		}
+		if op.Do == histories.Extend && op.ret() > void {
+			op = op.maybe()
 		}
 		if op.of != 0 {
 			ops = append(ops, op)
@@ -254,13 +262,25 @@ func (c *queueCheck) leases(name string, ops []*leaseOp) {
 func until(ops []*leaseOp, n int) []*leaseOp {
 	part := slices.Clone(ops[:n])
 	for _, op := range ops[n:] {
-		if op.inv < ops[n-1].ret() && (op.Do == histories.Nack || op.Do == histories.Ack) {
-			maybe := *op.stepped
-			maybe.outcome, maybe.end = histories.Info, 0
-			part = append(part, &leaseOp{&maybe, op.of})
+		if op.inv < ops[n-1].ret() && op.Do != histories.Receive {
+			part = append(part, op.maybe())
+		}
+		if op.Do == histories.Receive { // where it may lie before the end of an extension, that may be void
+			for i, o := range part {
+				if o.Do == histories.Extend && o.ret() > op.inv {
+					part[i] = o.maybe()
+				}
+			}
 		}
 	}
 	return part
+}
+
+// maybe is the operation as one of unknown outcome.
+func (op *leaseOp) maybe() *leaseOp {
+	s := *op.stepped
+	s.outcome = histories.Info
+	return &leaseOp{&s, op.of}
 }
 
 // proofOps bounds the past of a message that is looked at for a proof, in operations.
@@ -373,16 +393,31 @@ func (r *queueRules) core(ops []*leaseOp) []*leaseOp {
 		_, v := r.search([]leaseState{{}}, ops)
 		return v == model.Violated
 	}
-	if len(ops) > proofOps && fails(ops[len(ops)-proofOps:]) {
-		ops = ops[len(ops)-proofOps:]
-	}
 	if !fails(ops) {
 		return ops
 	}
 	for i := 0; i < len(ops); {
 		op := ops[i]
-		less := slices.DeleteFunc(slices.Clone(ops), func(o *leaseOp) bool { return o == op || op.Do == histories.Receive && o.of == op.of })
-		if (op.Do == histories.Receive || op.Do == histories.Extend) && fails(less) {
+		var less []*leaseOp
+		switch {
+		case op.Do == histories.Receive:
+			for _, o := range ops {
+				if o.Do == histories.Extend && o.of != op.of && o.ret() > op.inv {
+					o = o.maybe()
+				}
+				if o.of != op.of {
+					less = append(less, o)
+				}
+			}
+		case op.Do == histories.Extend && op.outcome == histories.OK:
+			less = slices.Clone(ops)
+			less[i] = op.maybe()
+		case op.Do == histories.Extend && !slices.ContainsFunc(ops, func(o *leaseOp) bool {
+			return o.Do == histories.Receive && o.of == op.of && op.invTime+r.term(op.stepped) < o.endTime+r.term(o.stepped)
+		}):
+			less = slices.Delete(slices.Clone(ops), i, i+1)
+		}
+		if less != nil && fails(less) {
 			ops, i = less, 0
 			continue
 		}
@@ -420,7 +455,9 @@ func (r *queueRules) early(key string, ops []*leaseOp, culprit *leaseOp) {
 		roles = append(roles, role{"first", first.stepped})
 		from := first.invTime
 		for _, op := range others {
-			from, lasts = op.invTime, r.term(op.stepped)
+			if term := r.term(op.stepped); op.outcome == histories.OK || op.invTime+term < from+lasts {
+				from, lasts = op.invTime, term
+			}
 			text += fmt.Sprintf(", its lease was begun anew for %v by an extension that began at %s", time.Duration(op.Number), op.began())
 			roles = append(roles, role{"extension", op.stepped})
 		}

@@ -123,6 +123,9 @@ damage:
 		if ev.Type == histories.OK && ev.Steps[0].Number > 0 && r.IntN(3) > 0 {
 			ev.Steps = slices.Clone(ev.Steps)
 			ev.Steps[0].Number += (r.Int64N(14) - 2) * ms
+			if j := slices.IndexFunc(s.events, func(o histories.Event) bool { return o.Seq == ev.Op }); ev.Steps[0].Do == histories.Extend {
+				s.events[j].Steps = slices.Clone(ev.Steps) // as asked
+			}
 			continue
 		}
 		if ev.Type == histories.OK && ev.Steps[0].Do == histories.Nack {
@@ -141,7 +144,7 @@ func leasesHold(events []histories.Event, value int64) bool {
 	of := make(map[*stepped]*stepped)
 	all := joinedSteps(events)
 	for _, s := range all {
-		if s.Value.Form == histories.Nil || s.Value.Int != value || s.Do == histories.Enqueue || s.outcome == histories.Fail || s.outcome != histories.OK && (s.Do == histories.Receive || s.Do == histories.Extend) {
+		if s.Value.Form == histories.Nil || s.Value.Int != value || s.Do == histories.Enqueue || s.outcome == histories.Fail || s.outcome != histories.OK && s.Do == histories.Receive {
 			continue
 		}
 		if s.Do != histories.Receive {
@@ -238,6 +241,17 @@ func TestWorkQueueOracle(t *testing.T) {
 			t.Fatalf("history %d: the checker says %s, the search %v:\n%s", i, got, want, showSteps(events))
 		}
 		checkProofs(t, a)
+		o.Claims = queueDecides
+		if a, err = CheckWorkQueue(histories.Events(events), o); err != nil {
+			t.Fatal(err)
+		}
+		online := along(t, NewQueueMonitor(o), events)
+		for j, c := range a.Claims {
+			if online.Claims[j].Verdict != c.Verdict {
+				t.Fatalf("history %d: %s is %s online, %s offline:\n%s", i, c.ID, online.Claims[j].Verdict, c.Verdict, showSteps(events))
+			}
+		}
+		checkProofs(t, online)
 	}
 	t.Logf("%d histories, %d legal, %d not", n, legal, bad)
 	if legal < n/5 || bad < n/8 {
