@@ -35,6 +35,8 @@ type Online struct {
 	open     map[uint64]*begun
 	parts    map[int32]*watched
 	writers  map[writerKey]*writes
+	latest   *writes // the one looked up last
+	free     []*begun
 	sessions generations
 	found    *Sighting // the first of the event at hand
 }
@@ -56,8 +58,14 @@ func (s *Sighting) String() string {
 
 // begun is an open operation.
 type begun struct {
-	begin        histories.Event
-	reach        int64 // largest offset that was known when it began, −1 none
+	op           uint64
+	kind         histories.Kind
+	partition    int32
+	process      int32
+	session      int32
+	offset       int64           // a read asks from
+	runs         []histories.Run // an append sends
+	reach        int64           // largest offset that was known when it began, −1 none
 	ends, starts stairs
 }
 
@@ -65,6 +73,7 @@ type writerKey struct{ producer, partition int32 }
 
 // writes is what is known of one producer in one partition, by sequence numbers.
 type writes struct {
+	key                         writerKey
 	sent, refused, seen, placed spans
 	high                        int64     // largest that is placed
 	unseen                      []unknown // sent, and not read yet; by sequence number
@@ -94,20 +103,21 @@ func (o *Online) Step(ev *histories.Event) *Sighting {
 		o.parts[ev.Partition] = p
 	}
 	if ev.Type == histories.Invoke {
-		b := &begun{begin: *ev, reach: p.reach, ends: p.ends, starts: p.starts}
-		b.begin.Runs = nil
+		b := o.fresh()
+		*b = begun{op: ev.Op, kind: ev.Kind, partition: ev.Partition, process: ev.Process, session: ev.Session, offset: ev.Offset, runs: b.runs[:0], reach: p.reach, ends: p.ends, starts: p.starts}
 		if ev.Kind == histories.Append {
-			b.begin.Runs = slices.Clone(ev.Runs)
+			b.runs = append(b.runs, ev.Runs...)
 			o.sent(b)
 		}
 		o.open[ev.Op] = b
 		return nil
 	}
 	b := o.open[ev.Op]
-	if b == nil || b.begin.Kind != ev.Kind || b.begin.Partition != ev.Partition {
+	if b == nil || b.kind != ev.Kind || b.partition != ev.Partition {
 		return nil
 	}
 	delete(o.open, ev.Op)
+	defer func() { o.free = append(o.free, b) }()
 	switch {
 	case ev.Kind == histories.Append && ev.Type == histories.Fail:
 		o.refused(b)
@@ -122,26 +132,41 @@ func (o *Online) Step(ev *histories.Event) *Sighting {
 	return o.found
 }
 
+// fresh gives the memory of an operation that has ended, or new one.
+func (o *Online) fresh() *begun {
+	n := len(o.free)
+	if n == 0 {
+		return &begun{}
+	}
+	b := o.free[n-1]
+	o.free = o.free[:n-1]
+	return b
+}
+
 // report notes a violation unless the contract permits it.
 func (o *Online) report(claim model.Claim, a model.Anomaly, seen bool, b *begun, offset int64, format string, args ...any) {
 	if o.found == nil && o.contract.Permitted(claim, a, seen) == "" {
-		o.found = &Sighting{Claim: claim, Anomaly: a, Partition: b.begin.Partition, Offset: offset, Op: b.begin.Op, What: fmt.Sprintf(format, args...)}
+		o.found = &Sighting{Claim: claim, Anomaly: a, Partition: b.partition, Offset: offset, Op: b.op, What: fmt.Sprintf(format, args...)}
 	}
 }
 
 func (o *Online) writer(producer, partition int32) *writes {
 	key := writerKey{producer, partition}
+	if o.latest != nil && o.latest.key == key {
+		return o.latest
+	}
 	w := o.writers[key]
 	if w == nil {
-		w = &writes{high: -1}
+		w = &writes{key: key, high: -1}
 		o.writers[key] = w
 	}
+	o.latest = w
 	return w
 }
 
 func (o *Online) sent(b *begun) {
-	for _, r := range b.begin.Runs {
-		w := o.writer(r.Producer, b.begin.Partition)
+	for _, r := range b.runs {
+		w := o.writer(r.Producer, b.partition)
 		w.sent.add(r.Sequence, r.Sequence+int64(r.Count))
 		if len(w.unseen) == unseenKept {
 			w.unseen = slices.Delete(w.unseen, 0, 1)
@@ -156,8 +181,8 @@ func (w *writes) unseenAt(n int64) int {
 }
 
 func (o *Online) refused(b *begun) {
-	for _, r := range b.begin.Runs {
-		w := o.writer(r.Producer, b.begin.Partition)
+	for _, r := range b.runs {
+		w := o.writer(r.Producer, b.partition)
 		w.refused.add(r.Sequence, r.Sequence+int64(r.Count))
 		if w.seen.meets(r.Sequence, r.Sequence+int64(r.Count)) {
 			o.report(model.NoPhantom, model.Phantom, true, b, -1, "a record from %d to %d of producer %d was refused, and had been read", r.Sequence, r.Sequence+int64(r.Count)-1, r.Producer)
@@ -170,7 +195,7 @@ func (o *Online) acknowledged(p *watched, b *begun, offset int64) {
 		return
 	}
 	base := offset
-	for _, r := range b.begin.Runs {
+	for _, r := range b.runs {
 		for i := range int64(r.Count) {
 			o.claim(p, b, offset, stamped{r.Producer, r.Sequence + i}, model.InconsistentOffset, false)
 			offset++
@@ -225,11 +250,11 @@ func (o *Online) read(p *watched, b *begun, ev *histories.Event) {
 		anomaly = model.ReplicaDivergence
 	}
 	s := o.session(p, b)
-	back := s != nil && b.begin.Op >= s.end // two reads of one session at once have no order between them
+	back := s != nil && b.op >= s.end // two reads of one session at once have no order between them
 	if back && s.next < 0 && len(ev.Runs) > 0 {
-		s.next = b.begin.Offset
+		s.next = b.offset
 	}
-	position := b.begin.Offset
+	position := b.offset
 	for _, r := range ev.Runs {
 		if back {
 			if r.Offset < s.next {
@@ -281,7 +306,7 @@ func (o *Online) genuine(b *begun, r histories.Run) bool {
 		o.report(model.NoPhantom, model.ForeignRecord, true, b, r.Offset, "the value at offset %d belongs elsewhere", r.Offset)
 		return false
 	}
-	w := o.writers[writerKey{r.Producer, b.begin.Partition}]
+	w := o.writers[writerKey{r.Producer, b.partition}]
 	if w == nil || !w.sent.covers(from, to) {
 		o.report(model.NoPhantom, model.Phantom, true, b, r.Offset, "of records %d to %d of producer %d, read from offset %d on, not all had been sent to this partition", from, to-1, r.Producer, r.Offset)
 		return false
@@ -297,7 +322,7 @@ func (o *Online) genuine(b *begun, r histories.Run) bool {
 // late demands of records whose place was not known that they lie above what had been known when they were sent.
 func (o *Online) late(b *begun, r histories.Run) {
 	from, to := r.Sequence, r.Sequence+int64(r.Count)
-	w := o.writer(r.Producer, b.begin.Partition)
+	w := o.writer(r.Producer, b.partition)
 	i := w.unseenAt(from)
 	j := i
 	for ; j < len(w.unseen) && w.unseen[j].from < to; j++ {
@@ -343,12 +368,12 @@ func (o *Online) answered(p *watched, b *begun, ev *histories.Event) {
 
 // session finds the session of a fetch.
 func (o *Online) session(p *watched, b *begun) *reader {
-	if b.begin.Kind != histories.Fetch {
+	if b.kind != histories.Fetch {
 		return nil
 	}
-	key := readerKey{p.number, b.begin.Session, 0}
+	key := readerKey{p.number, b.session, 0}
 	if key.session == 0 {
-		key.process = b.begin.Process
+		key.process = b.process
 	}
 	return o.sessions.get(key)
 }

@@ -200,6 +200,10 @@ func (s spans) at(n int64) int {
 }
 
 func (s *spans) add(from, to int64) {
+	if k := len(*s); k > 0 && (*s)[k-1].to == from { // the usual case: numbers rise
+		(*s)[k-1].to = to
+		return
+	}
 	i := sort.Search(len(*s), func(i int) bool { return (*s)[i].to >= from })
 	j := i
 	for j < len(*s) && (*s)[j].from <= to {
