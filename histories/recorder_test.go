@@ -125,6 +125,25 @@ func BenchmarkRecorder(b *testing.B) {
 	b.ReportMetric(float64(2*b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
+// BenchmarkRecorderShared records from eight goroutines.
+func BenchmarkRecorderShared(b *testing.B) {
+	r := NewRecorder(io.Discard, Header{})
+	var wg sync.WaitGroup
+	n := b.N
+	b.ResetTimer()
+	for range 8 {
+		wg.Go(func() {
+			inv, ok := benchEvents()
+			for range n / 8 {
+				ok.Op = r.Invoke(inv)
+				r.Complete(ok)
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(2*n)/b.Elapsed().Seconds(), "events/s")
+}
+
 func BenchmarkReader(b *testing.B) {
 	var buf bytes.Buffer
 	r := NewRecorder(&buf, Header{})
