@@ -87,7 +87,7 @@ func (l *laboratory) prepare(ctx context.Context, folder string, edits []numbere
 }
 
 // complaint is the compiler's about a mutant: weave has named the lines after it.
-var complaint = regexp.MustCompile(`(?m)mutant(\d+)\.go:\d+:\d+: (.*)$`)
+var complaint = regexp.MustCompile(`(?m)mutant(\d+)\.go:[\d:]+ (.*)$`)
 
 // overlay weaves the mutants into copies of their files, and writes down which file each copy stands for. One that is stale is bad and left out.
 func (l *laboratory) overlay(edits []numbered) (string, error) {

@@ -57,7 +57,7 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 	{"linearizability/sweep.go", `				free = free[1:]
 `, ``, "one append of unknown outcome fills all holes"},
 	{"linearizability/sweep.go", `!(o.indeterminate() || o.outcome == histories.OK && o.offset < 0)`, `!(o.outcome == histories.OK && o.offset < 0)`, "appends of unknown outcome fill no holes"},
-	{"linearizability/sweep.go", `if t.position[o.first+j] < 0 {`, `if true {`, "an append that stands elsewhere fills a hole"},
+	{"linearizability/sweep.go", `if t.position[o.first+j] < 0 {`, `if j >= 0 {`, "an append that stands elsewhere fills a hole"},
 	{"linearizability/sweep.go", `if p.marks[i]&passed != 0 {
 			hole(i, true)`, `if false {
 			hole(i, true)`, "a hole that the drain read past may still be filled"},
@@ -102,7 +102,7 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 }}
 
 var secondOpinion = Checker{"second opinion", []string{"linearizability"}, "^Test(Disagreement|Legal|Planted)", []Mutant{
-	{"linearizability/window.go", `next := in.offset == length || !dense && in.offset > length`, `next := in.offset >= length`, "the model lets a dense log skip offsets"},
+	{"linearizability/window.go", `next := in.offset == length || !dense && in.offset > length`, `next := in.offset == length || dense && in.offset > length`, "the model lets dense logs skip offsets, and not the others"},
 	{"linearizability/window.go", `return in.sound && length >= in.length, length`, `return in.sound, length`, "the model's reads may come from the future"},
 	{"linearizability/window.go", `return in.lasting && next, in.offset + in.n`, `return next, in.offset + in.n`, "the model forgets what was acknowledged"},
 	{"linearizability/window.go", `if open == 0 && since >= windowLeast {`, `if since >= windowLeast {`, "windows are cut through open appends"},
