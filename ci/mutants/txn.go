@@ -29,7 +29,7 @@ var txnChecker = Checker{"transactions", []string{"linearizability"}, "^Test(Tra
 	{"linearizability/txn_graph.go", `	source(writer, writeWrite)
 `, ``, "an unseen append need not come after the last writer"},
 	{"linearizability/txn_graph.go", `b.edge(n, from[i+1], kind[n])`, `b.edge(n, from[i], kind[n])`, "a transaction must come before itself"},
-	{"linearizability/txn_graph.go", `case t.options.Level == StrictSerializable: // which`, `case t.options.Level <= StrictSerializable: // which`, "real time counts at every level"},
+	{"linearizability/txn_graph.go", `case t.options.Level == StrictSerializable: // which`, `case t.options.Level >= StrictSerializable: // which`, "real time counts at every level"},
 
 	// Components and cycles.
 	{"linearizability/txn_graph.go", `low[parent] = min(low[parent], low[v])`, `low[parent] = min(low[parent], index[v])`, "what a node reaches is not handed up"},
