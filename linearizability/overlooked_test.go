@@ -25,3 +25,34 @@ func TestARecordThatMoved(t *testing.T) {
 		t.Errorf("violated (-want +got):\n%s\npermitted: %v", d, permitted)
 	}
 }
+
+// TestOnlyWhatLastsHasAnOrder: an offset that may have belonged to a log which is gone says nothing of the order of records: neither an acknowledgement
+// that a leader may have taken with it, nor, under unclean election, a read before the drain.
+func TestOnlyWhatLastsHasAnOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		contract model.Contract
+		read     bool
+		want     int64
+	}{
+		"acknowledged under acks=1":      {model.Contract{Acks: 1}, false, 0},
+		"read under acks=1":              {model.Contract{Acks: 1}, true, 1},
+		"acknowledged under acks=all":    {model.Contract{Acks: -1}, false, 1},
+		"acknowledged, unclean election": {model.Contract{Acks: -1, Unclean: true}, false, 0},
+		"read under unclean election":    {model.Contract{Acks: -1, Unclean: true}, true, 0},
+	} {
+		c.contract.System, c.contract.Partitions, c.contract.Replication, c.contract.MinISR = "test", 1, 3, 2
+		s := &script{}
+		s.acked(1, 1, 0, 1)
+		if c.read {
+			s.fetch(1, 1)(at(1, 1, 0, 1))
+		}
+		s.acked(0, 2, 0, 1) // a lower offset, and later
+		if c.read {
+			s.fetch(2, 0)(at(0, 2, 0, 1))
+		}
+		violated, permitted := decide(t, s, model.LogContract(c.contract), model.Facts{DrainReason: "nobody drained"}).anomalies()
+		if got := violated[model.ReorderedRealtime] + permitted[model.ReorderedRealtime]; got != c.want {
+			t.Errorf("%s: %d out of order in real time, want %d", name, got, c.want)
+		}
+	}
+}
