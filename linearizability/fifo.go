@@ -392,12 +392,12 @@ func (r *fifoRules) left(name string, deliveries, empties, lost []*stepped, lost
 		}
 	}
 	if open > 0 {
-		r.undecided(model.NoLoss, fmt.Sprintf("%s: %d messages were acknowledged and never handed out, the first by operation %d, and no empty reply came after; reading the queue until it is empty would settle it",
-			name, open, first.send.inv))
+		r.undecided(model.NoLoss, fmt.Sprintf("%s: of acknowledged messages %d were never handed out, the first of operation %d, and no empty reply came after; reading the queue until it is empty would settle it",
+			named(name), open, first.send.inv))
 	}
 	if taken > 0 {
-		r.undecided(model.NoLoss, fmt.Sprintf("%s: %d messages were acknowledged and not seen again, the first by operation %d; deliveries of unknown outcome may have taken them; answers to these would settle it",
-			name, taken, first.send.inv))
+		r.undecided(model.NoLoss, fmt.Sprintf("%s: of acknowledged messages %d were never handed out, the first of operation %d, and deliveries of unknown outcome may have taken them; answers to these would settle it",
+			named(name), taken, first.send.inv))
 	}
 }
 
@@ -461,7 +461,7 @@ func (r *fifoRules) delivered(d *stepped, first bool) {
 
 func (r *fifoRules) repeats(a, b *stepped) {
 	for _, claim := range fifoDecides {
-		r.undecided(claim, fmt.Sprintf("%s: operations %d and %d both send %s, so a delivery of it names neither; a value of its own for each send would settle it", b.Key, a.inv, b.inv, datum(b.Value)))
+		r.undecided(claim, fmt.Sprintf("%s: operations %d and %d both send %s, so a delivery of it names neither; a value of its own for each send would settle it", named(b.Key), a.inv, b.inv, datum(b.Value)))
 	}
 }
 
@@ -550,7 +550,7 @@ func (r *fifoRules) falselyEmpty(e *stepped, chain []*message, lost []*stepped) 
 }
 
 func (r *fifoRules) perhapsEmpty(e, lost *stepped) {
-	r.undecided(model.FIFO, fmt.Sprintf("%s: operation %d found the queue empty, which only Dequeues of unknown outcome such as operation %d can explain; an answer to these would settle it", e.Key, e.inv, lost.inv))
+	r.undecided(model.FIFO, fmt.Sprintf("%s: operation %d found the queue empty, which only Dequeues of unknown outcome such as operation %d can explain; an answer to these would settle it", named(e.Key), e.inv, lost.inv))
 }
 
 func (r *fifoRules) lostFor(m *message, proof *stepped) {

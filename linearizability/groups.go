@@ -190,12 +190,15 @@ func (m *GroupMonitor) missing(k *owned, from, to int64) (first, last int64, any
 func (m *GroupMonitor) skipped(k *owned, from, to int64, by *stepped, how string, more *stepped) {
 	k.given.add(from, to) // reported once
 	m.add(model.GroupDelivery, model.GroupSkip, k.key, from, func() string {
-		which := fmt.Sprintf("offset %d", from)
-		if to > from {
-			which = fmt.Sprintf("offsets %d to %d", from, to)
-		}
-		return fmt.Sprintf("In %s %s, and yet no poll that had ended by then was given %s.", k.key, how, which)
+		return fmt.Sprintf("In %s %s, and yet no poll that had ended by then was given %s.", k.key, how, offsets(from, to))
 	}, role{"skips", by}, role{"begins", more})
+}
+
+func offsets(from, to int64) string {
+	if from == to {
+		return fmt.Sprintf("offset %d", from)
+	}
+	return fmt.Sprintf("offsets %d to %d", from, to)
 }
 
 func (m *GroupMonitor) key(name string) *owned {
@@ -468,7 +471,7 @@ func (m *GroupMonitor) ungiven(k *owned, from, to int64) {
 		by = k.highWater
 	}
 	m.add(model.GroupDelivery, model.GroupSkip, k.key, from, func() string {
-		text := fmt.Sprintf("Offsets %d to %d of %s were acknowledged, and when the run ended nobody had been given them", from, to, k.key)
+		text := fmt.Sprintf("In %s nobody had been given %s, acknowledged, when the run ended", k.key, offsets(from, to))
 		if k.furthest != nil {
 			return text + fmt.Sprintf(", although process %d was given records up to offset %d at %s.", k.furthest.process, k.highest-1, k.furthest.ended())
 		}

@@ -106,12 +106,20 @@ func (l *ledger) add(claim model.Claim, anomaly model.Anomaly, key string, offse
 	}
 	c.count++
 	if len(c.where) < placesKept {
-		where := key
+		where := named(key)
 		if offset >= 0 {
-			where = fmt.Sprintf("%s@%d", key, offset)
+			where = fmt.Sprintf("%s@%d", where, offset)
 		}
 		c.where = append(c.where, where)
 	}
+}
+
+// named names an object in a sentence.
+func named(key string) string {
+	if key == "" {
+		return "the queue"
+	}
+	return key
 }
 
 // take gives the certificate that the last event brought.

@@ -504,13 +504,13 @@ func (r *queueRules) afterAck(ack, again *stepped) {
 
 func (r *queueRules) sentTwice(a, b *stepped) {
 	for _, claim := range queueDecides {
-		r.undecided(claim, fmt.Sprintf("%s: operations %d and %d both send %s, so a delivery of it names neither; a value of its own for each send would settle it", b.Key, a.inv, b.inv, datum(b.Value)))
+		r.undecided(claim, fmt.Sprintf("%s: operations %d and %d both send %s, so a delivery of it names neither; a value of its own for each send would settle it", named(b.Key), a.inv, b.inv, datum(b.Value)))
 	}
 }
 
 func (r *queueRules) tooWide(name string, ops []*leaseOp) {
 	r.undecided(model.Lease, fmt.Sprintf("%s: message %s has %d operations, from %d on, that overlap in too many orders to go through; receives that are over before the next begins would settle it",
-		ops[0].Key, name, len(ops), ops[0].inv))
+		named(ops[0].Key), name, len(ops), ops[0].inv))
 }
 
 // gone judges messages that were acknowledged and never handed out.
@@ -566,6 +566,6 @@ func (r *queueRules) vanished(s, empty *stepped) {
 
 func (r *queueRules) unproved(name string, n int64, first *stepped) {
 	if n > 0 {
-		r.undecided(model.NoLoss, fmt.Sprintf("%s: %d messages were acknowledged and never handed out, the first by operation %d; an empty reply of a drain that begins after the longest lease would settle it", name, n, first.inv))
+		r.undecided(model.NoLoss, fmt.Sprintf("%s: of acknowledged messages %d were never handed out, the first of operation %d; an empty reply of a drain that begins after the longest lease would settle it", named(name), n, first.inv))
 	}
 }

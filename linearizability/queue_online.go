@@ -39,7 +39,6 @@ type workNow struct {
 // itemNow is what is still needed of one message.
 type itemNow struct {
 	send     *stepped
-	twice    bool
 	received bool
 	acked    *stepped // its deletion, the first that was acknowledged
 	states   []leaseState
@@ -68,9 +67,7 @@ func (m *QueueMonitor) Finish(facts model.Facts) *Answer {
 	m.counts.Info += int64(len(m.open))
 	for _, name := range sortedKeys(m.keys) {
 		k := m.keys[name]
-		for _, s := range k.open {
-			k.lost = append(k.lost, s)
-		}
+		k.lost = append(k.lost, k.open...)
 		open := int64(0)
 		var first *stepped
 		for _, value := range sortedKeys(k.by) {

@@ -57,10 +57,7 @@ func (s *stepped) proof(role string) model.ProofOp {
 
 // what names the object and the value of the step.
 func (s *stepped) what() string {
-	text := s.Key
-	if text == "" {
-		text = "the queue"
-	}
+	text := named(s.Key)
 	switch s.Do {
 	case histories.Commit, histories.Committed, histories.Assigned:
 		text += fmt.Sprintf(" offset %d", s.Offset)
