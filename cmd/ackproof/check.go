@@ -226,9 +226,15 @@ func chooseModel(s *surveyed, f checkFlags) (historyModel, error) {
 			}
 		}
 	}
+	leases := s.does[histories.Receive] || s.does[histories.Ack] || s.does[histories.Nack] || s.does[histories.Extend]
+	if name == "queue" && objects && !leases {
+		name = "total-queue" // a queue without leases
+	}
 	all := historyModels()
 	i := slices.IndexFunc(all, func(m historyModel) bool { return m.name == name })
 	switch {
+	case name == "fifo" && s.does[histories.Drain]:
+		return historyModel{}, usagef("--model fifo, but %s has drains, which say nothing of an order; expected --model queue", s.path)
 	case i < 0:
 		return historyModel{}, usagef("--model is %q, expected auto or one of: %s", name, strings.Join(modelNames(), ", "))
 	case objects && name == "log":

@@ -127,6 +127,8 @@ func TestCheckOfFixtures(t *testing.T) {
 		{"../../histories/testdata/key-value.edn", "", 0, "model kv"},
 		{"../../histories/testdata/set.edn", "", 0, "model set"},
 		{"../../histories/testdata/queue.edn", "", 1, "phantom × 2"},
+		{"../../histories/testdata/queue.edn", "--model queue", 1, "model total-queue"},
+		{"../../histories/testdata/queue.edn", "--model fifo", 254, "has drains"},
 		{"../../histories/testdata/list-append.edn", "", 0, "model list-append"},
 		{"../../histories/testdata/list-append.json", "", 1, "VIOLATED    serializability"},
 		{"../../histories/testdata/s2.jsonl", "", 1, "nonlinearizable × 1"},
@@ -176,6 +178,37 @@ func TestCheckOfARegister(t *testing.T) {
 		if code, stdout, stderr := outcome(t, command(t, append([]string{"check", stale}, args...)...)); code != 254 || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%v: exit %d\n%s%s", args, code, stdout, stderr)
 		}
+	}
+}
+
+func TestCheckOfQueues(t *testing.T) {
+	process := int32(0)
+	var events []histories.Event
+	whole := func(do histories.Do, message, lease int64) { // an operation that ends at once
+		process++
+		asked := histories.Step{Do: do, Value: histories.IntDatum(message), Number: -1, Offset: -1}
+		got := asked
+		if do == histories.Receive || do == histories.Dequeue {
+			asked.Value = histories.Datum{}
+			got.Number = lease
+		}
+		op := uint64(len(events) + 1)
+		events = append(events, histories.Event{Kind: histories.Object, Process: process, Steps: []histories.Step{asked}},
+			histories.Event{Kind: histories.Object, Process: process, Op: op, Type: histories.OK, Steps: []histories.Step{got}})
+	}
+	whole(histories.Enqueue, 1, 0)
+	whole(histories.Receive, 1, int64(time.Hour))
+	whole(histories.Receive, 1, int64(time.Hour))
+	if code, stdout, stderr := outcome(t, command(t, "check", writeHistory(t, events...))); code != 1 || !strings.Contains(stdout, "model queue") || !strings.Contains(stdout, "early-redelivery × 1") {
+		t.Errorf("handed out twice within an hour's lease: exit %d\n%s%s", code, stdout, stderr)
+	}
+	events = nil
+	whole(histories.Enqueue, 1, 0)
+	whole(histories.Enqueue, 2, 0)
+	whole(histories.Dequeue, 2, -1)
+	whole(histories.Dequeue, 1, -1)
+	if code, stdout, stderr := outcome(t, command(t, "check", writeHistory(t, events...), "--model", "fifo")); code != 1 || !strings.Contains(stdout, "fifo-inversion × 1") {
+		t.Errorf("the second came out first: exit %d\n%s%s", code, stdout, stderr)
 	}
 }
 
