@@ -56,3 +56,46 @@ func TestOnlyWhatLastsHasAnOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersAboutALostLogAreVoid: an end of the log that counted a record which did not stay says nothing of the record that came into its place.
+func TestAnswersAboutALostLogAreVoid(t *testing.T) {
+	s := &script{}
+	s.acked(0, 1, 0, 2)
+	s.answer(histories.EndOffset, 2, 1)
+	s.acked(1, 2, 0, 1) // in the place of the second
+	s.drain(9, 2, at(0, 1, 0, 1), at(1, 2, 0, 1))
+	got, _ := decide(t, s, strong(), whole()).anomalies()
+	want := map[model.Anomaly]int64{model.LostAcked: 1, model.InconsistentOffset: 1}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("violated (-want +got):\n%s", d)
+	}
+}
+
+// TestFollowersMayTrail: freshness is asked of leaders.
+func TestFollowersMayTrail(t *testing.T) {
+	for node, want := range map[int32]int64{0: 1, 2: 0} {
+		s := &script{}
+		s.acked(0, 1, 0, 1)
+		s.begin(histories.Event{Kind: histories.Fetch, Session: 1, Node: node})(histories.Event{HighWatermark: -1})
+		s.drain(9, 1, at(0, 1, 0, 1))
+		got, _ := decide(t, s, strong(), whole(), model.ReadAfterAck).anomalies()
+		if got[model.StaleRead] != want {
+			t.Errorf("an empty read after an acknowledgement, from node %d (0: the leader): %d stale, want %d", node, got[model.StaleRead], want)
+		}
+	}
+}
+
+// TestOrderFurtherUp: disorder counts wherever in the log it is, not only at its beginning.
+func TestOrderFurtherUp(t *testing.T) {
+	s := &script{}
+	s.acked(0, 1, 0, 1)
+	second, third := s.send(1, 1, 1), s.send(1, 2, 1)
+	third(histories.Event{Offset: 1})
+	s.acked(2, 2, 0, 1)
+	second(histories.Event{Offset: 3})
+	s.drain(9, 4, at(0, 1, 0, 1), at(1, 1, 2, 1), at(2, 2, 0, 1), at(3, 1, 1, 1))
+	got, _ := decide(t, s, strong(), whole()).anomalies()
+	if d := cmp.Diff(map[model.Anomaly]int64{model.Reordered: 1}, got); d != "" {
+		t.Errorf("violated (-want +got):\n%s", d)
+	}
+}
