@@ -161,6 +161,18 @@ var plantedTransactions = []struct {
 	{"stale read of what nobody ever saw", TransactionOptions{}, `
 		A: a x 1
 		B: r x []`, map[model.Anomaly]int64{model.GSingle: 1}, []Level{Serializable, SnapshotIsolation, ReadCommitted}},
+	{"stale read, with others that began and ended in between", TransactionOptions{}, `
+		begin B: a y 1
+		A: a x 1
+		begin C: a z 1
+		ok B: a y 1
+		D: r x []
+		ok C: a z 1`, map[model.Anomaly]int64{model.GSingle: 1}, []Level{Serializable, SnapshotIsolation, ReadCommitted}},
+	{"a process goes on with an unknown outcome", TransactionOptions{Level: Serializable, Sessions: true}, `
+		A1: a x 1
+		begin B1: a x 2
+		unknown B1
+		C: r x [2 1]`, map[model.Anomaly]int64{model.G0: 1}, nil},
 	{"a process forgets", TransactionOptions{Level: Serializable, Sessions: true}, `
 		A1: a x 1
 		B1: r x []
