@@ -271,10 +271,10 @@ func detect(r *bufio.Reader, path string) (Format, error) {
 func detectJSON(b []byte) Format {
 	line, _, _ := bytes.Cut(b, []byte("\n"))
 	switch {
-	case bytes.Contains(line, []byte(`"client_id"`)) || bytes.Contains(line, []byte(`"op_id"`)):
-		return S2
 	case bytes.Contains(line, []byte(`"format"`)) || bytes.Contains(line, []byte(`"kind"`)):
 		return JSONLines
+	case bytes.Contains(line, []byte(`"event"`)) || bytes.Contains(line, []byte(`"client_id"`)) || bytes.Contains(line, []byte(`"op_id"`)):
+		return S2
 	}
 	return ElleJSON
 }

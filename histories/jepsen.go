@@ -11,8 +11,8 @@ import (
 // jepsen turns Jepsen's operations, whichever syntax they came in, into events. It understands the workloads register, cas-register,
 // multi-register, mutex, key-value, list-append, write-read register, queue and set as Object events, the kafka workload as events of
 // logs (see kafka.go), and independent keys around any of them: such a key is the Key of the step, or stands with a slash before the keys of
-// a transaction. Operations of processes that are no integers, such as :nemesis, are Fault
-// marks. What it does not understand is an error; the keys of an operation that it has no use for are kept in the Note, as EDN.
+// a transaction. Operations of processes that are no integers, such as :nemesis, are Fault marks. What it does not understand is an error;
+// the keys of an operation that it has no use for are kept in the Note, as EDN.
 //
 // It holds the operations that are open, the processes that an :info has closed, and what was read behind the invocation of a poll that
 // is still open: only the completion of a poll says which partitions it read.
