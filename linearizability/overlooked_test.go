@@ -99,3 +99,43 @@ func TestOrderFurtherUp(t *testing.T) {
 		t.Errorf("violated (-want +got):\n%s", d)
 	}
 }
+
+// TestEachPartitionHasItsOrder: a producer's records are in order partition by partition, and out of it in one of them.
+func TestEachPartitionHasItsOrder(t *testing.T) {
+	s := &script{}
+	send := func(partition int32, seq int64) func(histories.Event) {
+		return s.begin(histories.Event{Kind: histories.Append, Partition: partition, Runs: values(1, seq, 1)})
+	}
+	send(0, 0)(histories.Event{Offset: 0})
+	send(0, 1)(histories.Event{Offset: 1})
+	send(2, 2)(histories.Event{Offset: 0}) // lower than the one before it, elsewhere
+	third, fourth := send(3, 3), send(3, 4)
+	third(histories.Event{Offset: 1})
+	fourth(histories.Event{Offset: 0})
+	s.phase("drain")
+	for partition, runs := range [][]histories.Run{0: {at(0, 1, 0, 2)}, 2: {at(0, 1, 2, 1)}, 3: {at(0, 1, 4, 1), at(1, 1, 3, 1)}} {
+		if runs == nil {
+			continue
+		}
+		partition, end := int32(partition), runs[len(runs)-1].Offset+int64(runs[len(runs)-1].Count)
+		s.begin(histories.Event{Kind: histories.Fetch, Session: 9, Partition: partition})(histories.Event{Runs: runs, HighWatermark: -1})
+		s.begin(histories.Event{Kind: histories.Fetch, Session: 9, Partition: partition, Offset: end})(histories.Event{Offset: end, HighWatermark: -1})
+	}
+	got, _ := decide(t, s, strong(), whole()).anomalies()
+	if d := cmp.Diff(map[model.Anomaly]int64{model.Reordered: 1}, got); d != "" {
+		t.Errorf("violated (-want +got):\n%s", d)
+	}
+}
+
+// TestReadsAtOnceHaveNoOrder: of two reads of one session that overlap the one that was asked for later may get less.
+func TestReadsAtOnceHaveNoOrder(t *testing.T) {
+	s := &script{}
+	s.acked(0, 1, 0, 3)
+	later, earlier := s.fetch(1, 2), s.fetch(1, 0)
+	later(at(2, 1, 2, 1))
+	earlier(at(0, 1, 0, 2))
+	s.drain(9, 3, at(0, 1, 0, 3))
+	if got, _ := decide(t, s, strong(), whole()).anomalies(); len(got) > 0 {
+		t.Errorf("violated: %v, want nothing", got)
+	}
+}
