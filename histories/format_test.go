@@ -110,7 +110,7 @@ func TestLossless(t *testing.T) {
 
 // TestLosslessLong has blocks that fill up.
 func TestLosslessLong(t *testing.T) {
-	native := encode(t, Native, benchHistory(20_000))
+	native := encode(t, Native, benchHistory(6_000))
 	if again := convertTo(t, Native, open(t, convertTo(t, JSONLines, open(t, native, "")), "")); !bytes.Equal(native, again) {
 		t.Fatal("native differs after JSON lines")
 	}
