@@ -139,3 +139,41 @@ func TestReadsAtOnceHaveNoOrder(t *testing.T) {
 		t.Errorf("violated: %v, want nothing", got)
 	}
 }
+
+// TestASessionStaysWhereItWas: a read that goes back does not set the session back, so that the next one is judged by the furthest it had seen.
+func TestASessionStaysWhereItWas(t *testing.T) {
+	s := &script{}
+	s.acked(0, 1, 0, 4)
+	s.fetch(1, 0)(at(0, 1, 0, 4))
+	s.fetch(1, 4)(at(1, 1, 1, 1))
+	s.fetch(1, 2)(at(2, 1, 2, 1)) // behind the last read, and before the first
+	s.drain(9, 4, at(0, 1, 0, 4))
+	got, _ := decide(t, s, strong(), whole()).anomalies()
+	if d := cmp.Diff(map[model.Anomaly]int64{model.NonmonotonicPoll: 2}, got); d != "" {
+		t.Errorf("violated (-want +got):\n%s", d)
+	}
+}
+
+// TestTrimmedRecordsAreNotDue: a reader that is taken past what was trimmed has skipped nothing.
+func TestTrimmedRecordsAreNotDue(t *testing.T) {
+	s := &script{}
+	s.acked(0, 1, 0, 4)
+	s.answer(histories.StartOffset, 2, 1)
+	s.fetch(1, 0)(at(2, 1, 2, 2))
+	s.drain(9, 4, at(2, 1, 2, 2))
+	if got, _ := decide(t, s, strong(), whole()).anomalies(); len(got) > 0 {
+		t.Errorf("violated: %v, want nothing", got)
+	}
+}
+
+// TestProcessesAreSessions: where a history names no sessions each process has its own.
+func TestProcessesAreSessions(t *testing.T) {
+	s := &script{}
+	s.acked(0, 1, 0, 2)
+	s.fetch(0, 0)(at(0, 1, 0, 2))
+	s.fetch(0, 0)(at(0, 1, 0, 2)) // of another process
+	s.drain(9, 2, at(0, 1, 0, 2))
+	if got, _ := decide(t, s, strong(), whole()).anomalies(); len(got) > 0 {
+		t.Errorf("violated: %v, want nothing", got)
+	}
+}
