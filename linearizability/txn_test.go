@@ -477,3 +477,16 @@ func TestParseLevel(t *testing.T) {
 		t.Errorf("level chaos: %v, want the names there are", err)
 	}
 }
+
+// TestTransactionsSimpleCycle: of two loops at a transaction the one is kept in which write-after-reads keep apart.
+func TestTransactionsSimpleCycle(t *testing.T) {
+	for name, c := range map[string]struct{ walk, want cycle }{
+		"the outer loop": {cycle{[]int32{0, 1, 2, 3, 1}, []dependency{writeRead, readWrite, writeRead, readWrite, writeWrite}}, cycle{[]int32{0, 1}, []dependency{writeRead, writeWrite}}},
+		"the inner loop": {cycle{[]int32{0, 1, 2, 1}, []dependency{readWrite, writeRead, writeWrite, readWrite}}, cycle{[]int32{1, 2}, []dependency{writeRead, writeWrite}}},
+		"no loop":        {cycle{[]int32{0, 1}, []dependency{writeRead, readWrite}}, cycle{[]int32{0, 1}, []dependency{writeRead, readWrite}}},
+	} {
+		if got := c.walk.simple(); !slices.Equal(got.txns, c.want.txns) || !slices.Equal(got.kinds, c.want.kinds) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
