@@ -177,3 +177,26 @@ func TestProcessesAreSessions(t *testing.T) {
 		t.Errorf("violated: %v, want nothing", got)
 	}
 }
+
+// TestEndsAreComparedInOrder: answers that overlap are not compared, and a higher answer of an older leader outweighs a lower one of a newer leader.
+func TestEndsAreComparedInOrder(t *testing.T) {
+	overlap := &script{}
+	overlap.acked(0, 1, 0, 5)
+	first, second := overlap.begin(histories.Event{Kind: histories.EndOffset}), overlap.begin(histories.Event{Kind: histories.EndOffset})
+	first(histories.Event{Offset: 5, LeaderEpoch: 1})
+	second(histories.Event{Offset: 3, LeaderEpoch: 1})
+	epochs := &script{}
+	epochs.acked(0, 1, 0, 5)
+	epochs.answer(histories.EndOffset, 2, 3)
+	epochs.answer(histories.EndOffset, 5, 1) // deposed, and does not know it
+	epochs.answer(histories.EndOffset, 3, 3)
+	for name, c := range map[string]struct {
+		s    *script
+		want int64
+	}{"overlap": {overlap, 0}, "epochs": {epochs, 1}} {
+		c.s.drain(9, 5, at(0, 1, 0, 5))
+		if got, _ := decide(t, c.s, strong(), whole()).anomalies(); got[model.StaleEndOffset] != c.want {
+			t.Errorf("%s: %d stale ends, want %d", name, got[model.StaleEndOffset], c.want)
+		}
+	}
+}
