@@ -73,7 +73,7 @@ var control = Checker{"broker: control plane", []string{"broker/core/controller"
 	{"broker/core/controller/alterpartition.go", `case sender != p.Leader:
 		return kerr.InvalidRequest
 `, ``, "R16: anybody may change the in-sync set"},
-	{"broker/core/controller/alterpartition.go", `m.BrokerEpoch != e.image.Brokers[m.BrokerID].Epoch && !unknown {`, `m.BrokerEpoch > e.image.Brokers[m.BrokerID].Epoch {`, "R16: a former incarnation comes into the in-sync set"},
+	{"broker/core/controller/alterpartition.go", `m.BrokerEpoch != e.image.Brokers[m.BrokerID].Epoch && !unknown {`, `m.BrokerEpoch > e.image.Brokers[m.BrokerID].Epoch && !unknown {`, "R16: a former incarnation comes into the in-sync set"},
 	{"broker/core/controller/alterpartition.go", `if !e.image.Active(m.BrokerID) {
 			return kerr.IneligibleReplica
 		}
