@@ -86,10 +86,7 @@ var control = Checker{"broker: control plane", []string{"broker/core/controller"
 	{"broker/core/controller/elections.go", `len(p.ELR) == 0 && l != none && active(l)`, `l != none && active(l)`, "R17: the last known leader is elected although others have more"},
 	{"broker/core/controller/elections.go", `if unclean || e.flags`, `if true || e.flags`, "R17: unclean election whatever the configuration"},
 	{"broker/core/controller/elections.go", `if had && id != ch.lost && !slices.Contains(next.ISR, id) {`, `if had && !slices.Contains(next.ISR, id) {`, "R18: who stopped uncleanly stays eligible"},
-	{"broker/core/controller/elections.go", `if len(next.ISR) >= minISR {
-		next.ELR = []int32{}
-	}
-`, ``, "R18: the ELR is not emptied when the in-sync set is large enough"},
+	{"broker/core/controller/elections.go", `if len(next.ISR) >= minISR {`, `if len(next.ISR) > minISR {`, "R18: the ELR is not emptied when the in-sync set is just large enough"},
 	{"broker/core/controller/elections.go", `		next.LeaderEpoch++
 `, ``, "R26: a new leader leads in the old epoch"},
 	{"broker/core/controller/brokers.go", `r.Version >= 3 && r.PreviousBrokerEpoch == old.Epoch`, `true`, "R18: every stop passes for a clean one"},
