@@ -14,7 +14,6 @@ import (
 // ObjectOptions of CheckObjects. The zero value asks for what every such object promises.
 type ObjectOptions struct {
 	Claims []model.Claim   // what is asked for; nil: those that ObjectClaims calls promised
-	Floors model.Floors    // nothing of it is used yet beyond "something happened"
 	Places int             // places listed per anomaly; 0: 20
 	Budget time.Duration   // for all searches together; 0: 10 s
 	Memory int64           // bytes that one search may take for its table of operations; 0: 256 MiB
@@ -105,8 +104,9 @@ func GuessObjects(events iter.Seq2[histories.Event, error]) (string, error) {
 // What decides, and at what cost for n operations:
 //
 //   - register, with every value written once: exact, O(n log n); see unique. A proof has at most four operations.
-//   - registers otherwise, mutex, kv, stream: porcupine's search over the specifications in package model. n²/8 bytes, and exponential time in operations
-//     that overlap; over the budget the claim is undecided, and the reason says which operations make it hard.
+//   - registers otherwise, mutex, kv, stream: a search over the specifications in package model; see frontier. Its cost is n times a number that is exponential
+//     in the writers that overlap at worst. Where that is too much, porcupine has the other half of the budget, and n²/8 bytes. If it cannot tell either, the
+//     claim is undecided, and the reason says which operations make it hard.
 //   - set and total-queue: exact, O(n log n) in operations and elements of replies; see sets and queues.
 //
 // Not promised: that a Fail was right (it is believed, and a failed cas counts as no operation, so one that should have succeeded is not noticed); who

@@ -37,17 +37,8 @@ func (c *component) frontier(items []item, limit int, deadline time.Time) (verdi
 			events = append(events, event{it.ret, true, int32(i)})
 		}
 	}
-	slices.SortStableFunc(events, func(a, b event) int { // intervals are closed: at a tie the beginning comes first
-		switch {
-		case a.at != b.at:
-			return cmp.Compare(a.at, b.at)
-		case a.end == b.end:
-			return 0
-		case b.end:
-			return -1
-		}
-		return 1
-	})
+	// Times are numbers of events: only beginnings of which nothing is known are equal.
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	f.set = []situation{{state: c.machine.Init, key: c.machine.Key(c.machine.Init)}}
 	slots := make([]int8, len(items))
 	for _, e := range events {
