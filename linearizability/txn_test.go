@@ -147,6 +147,13 @@ var plantedTransactions = []struct {
 		begin B: a y 1, r x
 		ok A: a x 1, r y [1]
 		ok B: a y 1, r x [1]`, map[model.Anomaly]int64{model.G1c: 1}, nil},
+	{"a short circle beside a long one", TransactionOptions{}, `
+		begin A: a x 1, r z
+		begin B: r x, a y 1, r z
+		begin C: r y, a z 1
+		ok A: a x 1, r z [1]
+		ok B: r x [1], a y 1, r z [1]
+		ok C: r y [1], a z 1`, map[model.Anomaly]int64{model.G1c: 1}, nil},
 	{"read before it was begun", TransactionOptions{}, `
 		A: r x [1]
 		B: a x 1`, map[model.Anomaly]int64{model.G1c: 1}, []Level{Serializable, SnapshotIsolation, ReadCommitted}},
