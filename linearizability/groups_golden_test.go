@@ -133,6 +133,11 @@ var groupFixtures = []struct {
 		s.commit("g/0", 4, 2, 1)
 		s.committed("g/0", 4, 2)
 	}},
+	{checker: "commits", name: "an older generation that had begun before", write: func(s *script) {
+		old := s.steps(commitOf("g/0", 4, 2, 1))
+		s.commit("g/0", 5, 1, 2)
+		old(histories.OK)
+	}},
 	{checker: "commits", name: "repeated without metadata", undecided: []model.Claim{model.CommitSafety}, write: func(s *script) {
 		s.commit("g/0", 5, 0, 1)
 		s.commit("g/0", 9, 0, 1)
