@@ -46,6 +46,7 @@ func catalogue() []Checker {
 		commitChecker,
 		fifoChecker,
 		queueChecker,
+		groupChecker,
 		setChecker,
 		totalQueueChecker,
 		objectChecker,

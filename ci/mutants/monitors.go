@@ -67,3 +67,22 @@ var queueChecker = Checker{"work queue", []string{"linearizability"}, "^TestWork
 	{"linearizability/queue.go", `case len(p.sends) == 0 || p.sends[0].inv > r.end:`, `case len(p.sends) == 0:`, "a message may be received before it was sent"},
 	{"linearizability/queue.go", `c.drain != 0 && e.inv > c.drain`, `c.drain != 0`, "an empty reply before the drain proves a loss"},
 }}
+
+var groupChecker = Checker{"consumer groups", []string{"linearizability"}, "^TestGroup", []Mutant{
+	{"linearizability/groups.go", `k.given.add(0, ev.Offset-1)`, `k.given.add(0, ev.Offset-2)`, "the last trimmed offset is due"},
+	{"linearizability/groups.go", `newer.end < s.inv && newer.process != s.process {`, `newer.inv < s.inv && newer.process != s.process {`, "commits that overlap are fenced"},
+	{"linearizability/groups.go", `if e.generation > 0 && e.generation == s.Number && e.rival == nil {`, `if e.generation > 0 && e.rival == nil {`, "owners of different generations are rivals"},
+	{"linearizability/groups.go", `if r := e.rival; r != nil && r.end < s.inv {`, `if r := e.rival; r != nil {`, "a poll that overlaps the other's assignment shows two owners"},
+	{"linearizability/groups.go", `if k.asked == 0 { // the reset`, `if k.asked < 0 { // the reset`, "where the reset policy lets an owner begin counts as skipped"},
+	{"linearizability/groups.go", `m.missing(k, k.base, s.Offset-1)
+		if k.marks`, `m.missing(k, k.base, s.Offset)
+		if k.marks`, "a commit gives up the offset that it names"},
+	{"linearizability/groups.go", `c.outcome == histories.OK && c.end < s.inv && (last == nil`, `c.outcome == histories.OK && (last == nil`, "commits that overlap a look-up must be found by it"},
+	{"linearizability/groups.go", `k.unknown != nil && k.unknown.Offset <= s.Offset {`, `false {`, "commits of unknown outcome are ignored"},
+	{"linearizability/groups.go", `e.next >= 0 && s.Offset > e.next {`, `e.next >= 0 && s.Offset > e.next+1 {`, "one skipped offset is overlooked"},
+	{"linearizability/groups.go", `		e.next = end
+`, ``, "the position of a member does not move"},
+	{"linearizability/groups.go", `		delete(k.epochs, s.process)
+`, ``, "who gave a partition up still owns it"},
+	{"linearizability/groups.go", `a.add(ev.Offset, ev.Offset+n-1)`, `a.add(ev.Offset, ev.Offset+n)`, "an append acknowledges one record too many"},
+}}
