@@ -426,6 +426,11 @@ func (r *fifoRules) leak(a, b *message) {
 	if a.first == nil || b.first == nil {
 		return
 	}
+	for _, m := range []*message{a, b} { // what was refused before both were handed out is a phantom, and no copy
+		if m.send.outcome == histories.Fail && m.send.end < max(a.first.end, b.first.end) {
+			return
+		}
+	}
 	fromA, toA := a.moments()
 	fromB, toB := b.moments()
 	if apart := max(toB-fromA, toA-fromB); apart > int64(float64(r.window)*(1-r.drift)) {
