@@ -200,3 +200,15 @@ func TestEndsAreComparedInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestACopyMayBeTrimmed: a copy need not hold what lies below the start of the log.
+func TestACopyMayBeTrimmed(t *testing.T) {
+	s := &script{}
+	s.acked(0, 1, 0, 4)
+	s.answer(histories.StartOffset, 2, 1)
+	s.drain(9, 4, at(0, 1, 0, 4)) // read before it was trimmed
+	s.copyRead(2, 0, at(2, 1, 2, 2))
+	if got, _ := decide(t, s, strong(), whole()).anomalies(); len(got) > 0 {
+		t.Errorf("violated: %v, want nothing", got)
+	}
+}
