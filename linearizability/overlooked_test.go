@@ -160,7 +160,9 @@ func TestTrimmedRecordsAreNotDue(t *testing.T) {
 	s.acked(0, 1, 0, 4)
 	s.answer(histories.StartOffset, 2, 1)
 	s.fetch(1, 0)(at(2, 1, 2, 2))
-	s.drain(9, 4, at(2, 1, 2, 2))
+	s.phase("drain")
+	s.fetch(9, 2)(at(2, 1, 2, 2))
+	s.fetch(9, 4)()
 	if got, _ := decide(t, s, strong(), whole()).anomalies(); len(got) > 0 {
 		t.Errorf("violated: %v, want nothing", got)
 	}
