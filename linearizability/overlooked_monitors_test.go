@@ -154,3 +154,93 @@ func TestQueueOverlooked(t *testing.T) {
 		found(t, c.name, a, err, model.LostAcked, c.want)
 	}
 }
+
+// TestWorkQueueOverlooked: drift shortens the leases that a queue must keep.
+func TestWorkQueueOverlooked(t *testing.T) {
+	s := &script{}
+	took := queueStep(histories.Receive, 1)
+	took.Number = 10_000_000 // ns; an event takes one millisecond
+	s.steps(queueStep(histories.Enqueue, 1))(histories.OK)
+	s.steps(queueStep(histories.Receive, 0))(histories.OK, took) // from 3 ms on
+	for v := range int64(3) {
+		s.steps(queueStep(histories.Enqueue, v+2))(histories.OK)
+	}
+	s.steps(queueStep(histories.Receive, 0))(histories.OK, took) // by 12 ms
+	for drift, want := range map[float64]int64{0: 1, 0.1: 0} {
+		a, err := CheckWorkQueue(histories.Events(s.events), MonitorOptions{Drift: drift})
+		found(t, "a lease of 10 ms that lasted 9", a, err, model.EarlyRedelivery, want)
+	}
+}
+
+// TestWorkQueuePhantomsAndLoss: nobody is given what is sent later, and only an empty reply of the drain tells that a message is gone.
+func TestWorkQueuePhantomsAndLoss(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		claim model.Claim
+		kind  model.Anomaly
+		want  int64
+		write func(s *script)
+	}{
+		{"given before it was sent", model.NoPhantom, model.Phantom, 1, func(s *script) {
+			s.steps(queueStep(histories.Receive, 0))(histories.OK, queueStep(histories.Receive, 1))
+			s.steps(queueStep(histories.Enqueue, 1))(histories.OK)
+		}},
+		{"empty before the drain", model.NoLoss, model.LostAcked, 0, func(s *script) {
+			s.steps(queueStep(histories.Enqueue, 1))(histories.OK)
+			s.steps(queueStep(histories.Receive, 0))(histories.OK)
+			s.phase("drain")
+		}},
+		{"empty in the drain", model.NoLoss, model.LostAcked, 1, func(s *script) {
+			s.steps(queueStep(histories.Enqueue, 1))(histories.OK)
+			s.phase("drain")
+			s.steps(queueStep(histories.Receive, 0))(histories.OK)
+		}},
+	} {
+		s := &script{}
+		c.write(s)
+		a, err := CheckWorkQueue(histories.Events(s.events), MonitorOptions{Claims: []model.Claim{c.claim}})
+		found(t, c.name, a, err, c.kind, c.want)
+	}
+}
+
+// TestAbortedVersionsBreakNoChain: a version of an aborted transaction that was read is a finding of its own; the transactions around it keep their order.
+func TestAbortedVersionsBreakNoChain(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want model.Anomaly
+	}{
+		"writes on both sides": {`
+			begin A: a x 1, a y 1
+			begin B: a x 2
+			begin C: a x 3, a y 3
+			ok A: a x 1, a y 1
+			abort B
+			ok C: a x 3, a y 3
+			D: r x [1 2 3], r y [3 1]`, model.G0},
+		"a read before it, a write behind it": {`
+			begin A: a x 1
+			begin B: a x 2
+			begin C: a x 3, a y 3
+			begin D: r x, r y
+			ok A: a x 1
+			abort B
+			ok C: a x 3, a y 3
+			ok D: r x [1], r y [3]
+			E: r x [1 2 3]`, model.GSingle},
+	} {
+		a, err := CheckTransactions(histories.Events(transact(t, c.text)), TransactionOptions{Level: Serializable})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		kinds := make(map[model.Anomaly]int64)
+		for _, claim := range a.Claims {
+			for _, x := range claim.Anomalies {
+				kinds[x.Kind] += x.Count
+			}
+		}
+		if kinds[c.want] != 1 || kinds[model.G1a] != 1 {
+			t.Errorf("%s: %v, want one %s and one %s", name, kinds, c.want, model.G1a)
+		}
+	}
+}

@@ -214,3 +214,25 @@ func TestACopyMayBeTrimmed(t *testing.T) {
 		t.Errorf("violated: %v, want nothing", got)
 	}
 }
+
+// TestSecondOpinionOfSparseLogs: where offsets may be skipped the model has to know what lasts by itself, and has to let offsets be skipped.
+func TestSecondOpinionOfSparseLogs(t *testing.T) {
+	for name, last := range map[string]bool{"a gap": true, "a loss": false} {
+		s := &script{}
+		s.acked(0, 1, 0, 1)
+		if !last {
+			s.acked(1, 1, 1, 1)
+		}
+		s.acked(2, 1, 2, 1)
+		s.drain(9, 3, at(0, 1, 0, 1), at(2, 1, 2, 1))
+		c := strong()
+		c.Dense = false
+		a := decide(t, s, c, whole())
+		if got, _ := a.anomalies(); (len(got) == 0) != last {
+			t.Errorf("%s: violated: %v", name, got)
+		}
+		if o, err := SecondOpinion(a, OpinionOptions{}); err != nil || o.Windows == 0 {
+			t.Errorf("%s: second opinion %+v: %v", name, o, err)
+		}
+	}
+}

@@ -80,9 +80,7 @@ var control = Checker{"broker: control plane", []string{"broker/core/controller"
 `, ``, "R16: a fenced broker comes into the in-sync set"},
 	{"broker/core/controller/alterpartition.go", `lost: none, confirm: true})`, `lost: none})`, "R16: asking for the set as it is does not move the epoch"},
 	{"broker/core/controller/elections.go", `p.Leader = first(p.Replicas, inISR)`, `p.Leader = first(p.Replicas, active)`, "R17: anybody who is alive is elected"},
-	{"broker/core/controller/elections.go", `if len(p.ISR) == 0 {
-		if p.Leader`, `if true {
-		if p.Leader`, "R17: the ELR is asked although there is an in-sync set"},
+	{"broker/core/controller/elections.go", `p.ISR, p.ELR = []int32{p.Leader}, without(p.ELR, p.Leader)`, `p.ISR = []int32{p.Leader}`, "R18: who is elected from the ELR stays in it"},
 	{"broker/core/controller/elections.go", `len(p.ELR) == 0 && l != none && active(l)`, `l != none && active(l)`, "R17: the last known leader is elected although others have more"},
 	{"broker/core/controller/elections.go", `if unclean || e.flags`, `if true || e.flags`, "R17: unclean election whatever the configuration"},
 	{"broker/core/controller/elections.go", `if had && id != ch.lost && !slices.Contains(next.ISR, id) {`, `if had && !slices.Contains(next.ISR, id) {`, "R18: who stopped uncleanly stays eligible"},

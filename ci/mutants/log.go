@@ -102,7 +102,6 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 }}
 
 var secondOpinion = Checker{"second opinion", []string{"linearizability"}, "^Test(Disagreement|Legal|Planted)", []Mutant{
-	{"linearizability/window.go", `next := in.offset == length || !dense && in.offset > length`, `next := in.offset == length || dense && in.offset > length`, "the model lets dense logs skip offsets, and not the others"},
 	{"linearizability/window.go", `return in.sound && length >= in.length, length`, `return in.sound, length`, "the model's reads may come from the future"},
 	{"linearizability/window.go", `return in.lasting && next, in.offset + in.n`, `return next, in.offset + in.n`, "the model forgets what was acknowledged"},
 	{"linearizability/window.go", `if open == 0 && since >= windowLeast {`, `if since >= windowLeast {`, "windows are cut through open appends"},

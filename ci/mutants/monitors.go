@@ -63,7 +63,7 @@ var queueChecker = Checker{"work queue", []string{"linearizability"}, "^TestWork
 				continue`, `op.inv > forever {
 				continue`, "operations may take effect before they began"},
 	{"linearizability/queue.go", `float64(s.Number) * (1 - r.drift)`, `float64(s.Number) * (1 + r.drift)`, "drift lengthens the leases that the queue must keep"},
-	{"linearizability/queue.go", `a.holder == b.holder && a.until <= b.until && a.at <= b.at`, `a.until <= b.until && a.at <= b.at`, "states of different holders are taken for one"},
+	{"linearizability/queue.go", `a.holder == b.holder && a.until <= b.until && a.at <= b.at`, `a.holder == b.holder && a.until >= b.until && a.at <= b.at`, "of two states the one with the longer lease is kept"},
 	{"linearizability/queue.go", `case len(p.sends) == 0 || p.sends[0].inv > r.end:`, `case len(p.sends) == 0:`, "a message may be received before it was sent"},
 	{"linearizability/queue.go", `c.drain != 0 && e.inv > c.drain`, `c.drain != 0`, "an empty reply before the drain proves a loss"},
 }}
