@@ -244,3 +244,66 @@ func TestAbortedVersionsBreakNoChain(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupsOverlooked: what was trimmed is not due; a poll that began before the other was assigned shows no second owner; who gave a partition up does not
+// own it.
+func TestGroupsOverlooked(t *testing.T) {
+	const key = "g/t/0"
+	assigned := func(s *script, process int32, generation, from int64) {
+		step := histories.Step{Do: histories.Assigned, Key: key, Number: generation, Offset: from}
+		s.as(process, step)(histories.OK, step)
+	}
+	poll := func(s *script, process int32, from, n int64) (end func()) {
+		done := s.as(process, histories.Step{Do: histories.Delivered, Key: key})
+		return func() { done(histories.OK, histories.Step{Do: histories.Delivered, Key: key, Offset: from, Number: n}) }
+	}
+	for _, c := range []struct {
+		name     string
+		overlaps int64
+		want     map[model.Anomaly]int64
+		write    func(s *script)
+	}{
+		{"skipped", 0, map[model.Anomaly]int64{model.GroupSkip: 1}, func(s *script) {
+			assigned(s, 11, 1, 0)
+			s.acked(0, 1, 0, 4)
+			poll(s, 11, 2, 2)()
+		}},
+		{"trimmed", 0, nil, func(s *script) {
+			assigned(s, 11, 1, 0)
+			s.acked(0, 1, 0, 4)
+			s.answer(histories.StartOffset, 2, 1)
+			poll(s, 11, 2, 2)()
+		}},
+		{"a poll after the other was assigned", 1, map[model.Anomaly]int64{model.DoubleOwner: 1}, func(s *script) {
+			assigned(s, 11, 3, 0)
+			assigned(s, 12, 3, 0)
+			poll(s, 11, 0, 1)()
+		}},
+		{"a poll from before", 1, nil, func(s *script) {
+			assigned(s, 11, 3, 0)
+			end := poll(s, 11, 0, 1)
+			assigned(s, 12, 3, 0)
+			end()
+		}},
+		{"given up before", 0, nil, func(s *script) {
+			assigned(s, 11, 3, 0)
+			s.as(11, histories.Step{Do: histories.Revoked, Key: key})(histories.OK)
+			assigned(s, 12, 3, 0)
+		}},
+	} {
+		s := &script{process: 20}
+		c.write(s)
+		a, err := CheckGroups(histories.Events(s.events), MonitorOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		violated, _ := a.anomalies()
+		if len(violated) != len(c.want) || a.claim(model.GroupDelivery).Evidence["overlaps"] != c.overlaps {
+			t.Errorf("%s: violated %v with %v, want %v with %d overlaps", c.name, violated, a.claim(model.GroupDelivery).Evidence, c.want, c.overlaps)
+		}
+		for kind, want := range c.want {
+			found(t, c.name, a, nil, kind, want)
+		}
+	}
+}
