@@ -70,13 +70,17 @@ func (r *Replica) becomeLeader() {
 	r.advanceHW() // alone in the ISR there is nobody to wait for
 }
 
-func (r *Replica) newProgress(id int32) *progress {
-	epoch, ok := r.state.BrokerEpochs[id]
-	if !ok {
-		epoch = -1
+// brokerEpoch is the registration of an unfenced broker, −1 if it has none.
+func (r *Replica) brokerEpoch(id int32) int64 {
+	if epoch, ok := r.state.BrokerEpochs[id]; ok {
+		return epoch
 	}
+	return -1
+}
+
+func (r *Replica) newProgress(id int32) *progress {
 	// Everybody gets one full lag time from the beginning of the epoch on.
-	return &progress{brokerEpoch: epoch, end: -1, start: -1, toldHW: -1, toldStart: -1, caughtUp: r.now}
+	return &progress{brokerEpoch: r.brokerEpoch(id), end: -1, start: -1, toldHW: -1, toldStart: -1, caughtUp: r.now}
 }
 
 // stateOfEpochChanged: same leader epoch, other ISR, broker epochs or configuration.
@@ -85,10 +89,7 @@ func (r *Replica) stateOfEpochChanged(newSet bool) {
 		if id == r.cfg.Self {
 			continue
 		}
-		p, epoch := r.lead.progress[id], int64(-1)
-		if e, ok := r.state.BrokerEpochs[id]; ok {
-			epoch = e
-		}
+		p, epoch := r.lead.progress[id], r.brokerEpoch(id)
 		// R19: after a restart nothing that the former incarnation fetched counts any more.
 		if p == nil || (epoch != -1 && p.brokerEpoch != -1 && epoch != p.brokerEpoch) {
 			r.lead.progress[id] = r.newProgress(id)
@@ -284,10 +285,7 @@ func (r *Replica) propose(isr []Member) {
 func (r *Replica) members(ids []int32) []Member {
 	out := make([]Member, len(ids))
 	for i, id := range ids {
-		out[i] = Member{id, -1}
-		if epoch, ok := r.state.BrokerEpochs[id]; ok {
-			out[i].Epoch = epoch
-		}
+		out[i] = Member{id, r.brokerEpoch(id)}
 	}
 	return out
 }

@@ -30,7 +30,6 @@ const (
 	codeFencedLeaderEpoch    int16 = 74
 	codeUnknownLeaderEpoch   int16 = 75
 	codeOffsetNotAvailable   int16 = 78
-	codeIneligibleReplica    int16 = 107
 	codeInvalidRecord        int16 = 87
 	codeInvalidUpdateVersion int16 = 95
 )

@@ -64,6 +64,9 @@ type ctl struct {
 	epochs int64
 }
 
+// codeIneligibleReplica is a refusal of the controller; the replica treats all refusals alike and does not name it.
+const codeIneligibleReplica int16 = 107
+
 var began = time.UnixMilli(1_700_000_000_000)
 
 func newWorld(seed uint64, flush bool, fail func(string, ...any)) *world {
