@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 )
 
@@ -117,17 +118,7 @@ func (a *alterer) send(ctx context.Context, batch []proposed) fate {
 	q := kmsg.NewPtrAlterPartitionRequest()
 	q.Version, q.BrokerID, q.BrokerEpoch = 3, a.n.cfg.NodeID, reg.epoch
 	for _, p := range batch {
-		t := kmsg.NewAlterPartitionRequestTopic()
-		t.TopicID = p.r.key.topic
-		part := kmsg.NewAlterPartitionRequestTopicPartition()
-		part.Partition, part.LeaderEpoch, part.PartitionEpoch = p.r.key.partition, p.alter.LeaderEpoch, p.alter.PartitionEpoch
-		for _, m := range p.alter.ISR {
-			member := kmsg.NewAlterPartitionRequestTopicPartitionNewEpochISR()
-			member.BrokerID, member.BrokerEpoch = m.Broker, m.Epoch
-			part.NewEpochISR = append(part.NewEpochISR, member)
-		}
-		t.Partitions = append(t.Partitions, part)
-		q.Topics = append(q.Topics, t)
+		q.Topics = append(q.Topics, host.Proposal(p.r.key.topic, p.r.key.partition, p.alter))
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(a.n.cfg.LagTime/2, 100*time.Millisecond))
 	defer cancel()

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"ackproof/broker/core/controller"
+	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
-	"ackproof/broker/record"
 	"ackproof/broker/storage"
 )
 
@@ -177,25 +176,7 @@ func (r *replica) give(v *view, t *controller.Topic, p *controller.Partition) {
 			r.hooks.rebuilt(r)
 		}
 	}
-	r.step(partition.Assign{State: stateOf(v, t, p)})
-}
-
-// stateOf is the partition's state as its replica wants it.
-func stateOf(v *view, t *controller.Topic, p *controller.Partition) partition.State {
-	s := partition.State{
-		Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, PartitionEpoch: p.PartitionEpoch,
-		Replicas: slices.Clone(p.Replicas), ISR: slices.Clone(p.ISR),
-		BrokerEpochs: map[int32]int64{}, MinISR: v.MinISR(t), MaxBytes: 1048588,
-	}
-	for _, id := range p.Replicas {
-		if v.Active(id) {
-			s.BrokerEpochs[id] = v.Brokers[id].Epoch
-		}
-	}
-	if max, err := strconv.ParseInt(v.Config(t, "max.message.bytes"), 10, 32); err == nil {
-		s.MaxBytes = int32(max)
-	}
-	return s
+	r.step(partition.Assign{State: host.StateOf(v.Image, t, p)})
 }
 
 // open makes the replica of a partition on its folder: the one that was found at start, one that could not be opened before, or (f is nil) a new one.
@@ -250,19 +231,10 @@ func (n *Node) openFolder(t *controller.Topic, key partitionKey, f *folder) (*re
 }
 
 func (n *Node) newCore(t *controller.Topic, log storage.Log) (*partition.Replica, error) {
-	cp, bounds := log.Checkpoint(), log.Bounds()
-	var headers []record.Header
-	err := log.Headers(partition.ReplayFrom(cp, bounds), func(h record.Header) error {
-		headers = append(headers, h)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return partition.New(partition.Config{
+	return host.OpenReplica(partition.Config{
 		Self: n.cfg.NodeID, LagTime: n.cfg.LagTime, FlushEach: n.cfg.FlushEach || t.Configs["flush.messages"] == "1",
 		ProducerExpiry: n.cfg.ProducerExpiry, CheckpointEach: n.cfg.CheckpointEach,
-	}, cp, bounds, headers)
+	}, log)
 }
 
 // remove ends a replica whose partition is gone, and deletes its log.

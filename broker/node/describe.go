@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ackproof/broker/core/controller"
+	"ackproof/broker/core/host"
 )
 
 func (n *Node) handleDescribeCluster(ctx context.Context, q *kmsg.DescribeClusterRequest) (kmsg.Response, error) {
@@ -123,7 +124,7 @@ func describePartition(v *view, index int32, p *controller.Partition) kmsg.Descr
 	if p.Leader < 0 {
 		o.ErrorCode = kerr.LeaderNotAvailable.Code
 	}
-	o.Replicas, o.ISR, o.OfflineReplicas = slices.Clone(p.Replicas), slices.Clone(p.ISR), offline(v, p)
+	o.Replicas, o.ISR, o.OfflineReplicas = slices.Clone(p.Replicas), slices.Clone(p.ISR), host.Offline(v.Image, p)
 	o.EligibleLeaderReplicas = slices.Clone(p.ELR)
 	if p.LastKnownLeader >= 0 {
 		o.LastKnownELR = []int32{p.LastKnownLeader}

@@ -11,9 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
-	"ackproof/broker/record"
-	"ackproof/broker/storage"
 	"ackproof/broker/wire"
 )
 
@@ -234,9 +233,7 @@ func (f *fetcher) request(parts []asked, wait time.Duration) *kmsg.FetchRequest 
 			t.TopicID = p.r.key.topic
 			q.Topics = append(q.Topics, t)
 		}
-		o := kmsg.NewFetchRequestTopicPartition()
-		o.Partition, o.CurrentLeaderEpoch, o.FetchOffset, o.LastFetchedEpoch = p.r.key.partition, p.state.LeaderEpoch, p.state.Offset, p.state.LastFetchedEpoch
-		o.LogStartOffset, o.PartitionMaxBytes, o.HighWatermark = p.state.LogStart, f.n.cfg.FetchMaxBytes, p.state.HighWatermark
+		o := host.FetchPartition(p.r.key.partition, p.state, f.n.cfg.FetchMaxBytes)
 		q.Topics[i].Partitions = append(q.Topics[i].Partitions, o)
 	}
 	return q
@@ -260,21 +257,14 @@ func (f *fetcher) take(parts []asked, resp *kmsg.FetchResponse) error {
 			if !ok {
 				return fmt.Errorf("broker %d answered for a partition that it was not asked for: topic id %x, partition %d", f.leader, key.topic, key.partition)
 			}
-			in := partition.Fetched{
-				LeaderEpoch: p.state.LeaderEpoch, Offset: p.state.Offset, Code: o.ErrorCode,
-				HighWatermark: o.HighWatermark, LogStart: o.LogStartOffset,
-			}
-			if d := o.DivergingEpoch; d.Epoch != -1 || d.EndOffset != -1 {
-				in.Diverging = &storage.EpochStart{Epoch: d.Epoch, Start: d.EndOffset}
-			}
 			if o.ErrorCode != 0 {
 				f.hold(key)
-				f.log.Debug("leader refused a fetch", "partition", p.r.String(), "offset", in.Offset, "epoch", in.LeaderEpoch, "error", kerr.ErrorForCode(o.ErrorCode))
+				f.log.Debug("leader refused a fetch", "partition", p.r.String(), "offset", p.state.Offset, "epoch", p.state.LeaderEpoch, "error", kerr.ErrorForCode(o.ErrorCode))
 			} else {
 				delete(f.back, key)
 			}
-			var err error
-			if in.Batches, err = f.batches(o.RecordBatches, p.state); err != nil {
+			in, err := host.Answered(p.state, o)
+			if err != nil {
 				// S8, R13: nothing of a damaged answer is taken. The connection is given up, since whoever altered it may alter the next one too.
 				failed = fmt.Errorf("%s from offset %d: %w", p.r, p.state.Offset, err)
 				f.hold(key)
@@ -287,21 +277,6 @@ func (f *fetcher) take(parts []asked, resp *kmsg.FetchResponse) error {
 		}
 	}
 	return failed
-}
-
-// batches checks what came. A batch of a later epoch than the one asked with means that the answer was read from the log of a former leader that is
-// being rewritten: it is no answer to this question.
-func (f *fetcher) batches(raw []byte, s partition.FollowState) ([]record.Batch, error) {
-	batches, err := record.ParseAll(raw)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range batches {
-		if b.LeaderEpoch > s.LeaderEpoch {
-			return nil, fmt.Errorf("batch at offset %d has leader epoch %d, asked was epoch %d", b.BaseOffset, b.LeaderEpoch, s.LeaderEpoch)
-		}
-	}
-	return batches, nil
 }
 
 // hold keeps a partition out of the next fetches for a moment, so that an error does not become a storm.

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"ackproof/broker/core/controller"
+	"ackproof/broker/core/host"
 )
 
 // autoCreateWait bounds how long a Metadata request waits for a topic that it makes.
@@ -35,7 +35,7 @@ func (n *Node) handleMetadata(ctx context.Context, q *kmsg.MetadataRequest) (kms
 	all := q.Topics == nil || (q.Version == 0 && len(q.Topics) == 0) // v0 has no null
 	if all {
 		for _, name := range v.names() {
-			resp.Topics = append(resp.Topics, describeTopic(v, v.Topics[name]))
+			resp.Topics = append(resp.Topics, host.DescribeTopic(v.Image, v.Topics[name]))
 		}
 		return resp, nil
 	}
@@ -53,7 +53,7 @@ func (n *Node) metadataOf(v *view, q *kmsg.MetadataRequest, asked *kmsg.Metadata
 	}
 	t, code := v.find(ref)
 	if t != nil {
-		return describeTopic(v, t)
+		return host.DescribeTopic(v.Image, t)
 	}
 	out := kmsg.NewMetadataResponseTopic()
 	out.Topic, out.TopicID, out.ErrorCode = asked.Topic, asked.TopicID, code.Code
@@ -63,32 +63,6 @@ func (n *Node) metadataOf(v *view, q *kmsg.MetadataRequest, asked *kmsg.Metadata
 	if asked.Topic == nil && q.Version < 12 {
 		empty := ""
 		out.Topic = &empty
-	}
-	return out
-}
-
-func describeTopic(v *view, t *controller.Topic) kmsg.MetadataResponseTopic {
-	out := kmsg.NewMetadataResponseTopic()
-	out.Topic, out.TopicID = kmsg.StringPtr(t.Name), t.ID
-	for i, p := range t.Partitions {
-		o := kmsg.NewMetadataResponseTopicPartition()
-		o.Partition, o.Leader, o.LeaderEpoch = int32(i), p.Leader, p.LeaderEpoch
-		if p.Leader < 0 {
-			o.ErrorCode = kerr.LeaderNotAvailable.Code
-		}
-		o.Replicas, o.ISR, o.OfflineReplicas = slices.Clone(p.Replicas), slices.Clone(p.ISR), offline(v, p)
-		out.Partitions = append(out.Partitions, o)
-	}
-	return out
-}
-
-// offline lists the replicas on brokers that are fenced or unknown.
-func offline(v *view, p *controller.Partition) []int32 {
-	out := []int32{}
-	for _, id := range p.Replicas {
-		if b := v.Brokers[id]; b == nil || b.Fenced {
-			out = append(out, id)
-		}
 	}
 	return out
 }

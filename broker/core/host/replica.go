@@ -1,0 +1,43 @@
+package host
+
+import (
+	"slices"
+	"strconv"
+
+	"ackproof/broker/core/controller"
+	"ackproof/broker/core/partition"
+	"ackproof/broker/record"
+	"ackproof/broker/storage"
+)
+
+// OpenReplica makes the replica that lives on a log: from its checkpoint, and from the headers of the batches that the checkpoint does not cover (R12, R29).
+func OpenReplica(cfg partition.Config, log storage.Log) (*partition.Replica, error) {
+	cp, bounds := log.Checkpoint(), log.Bounds()
+	var headers []record.Header
+	err := log.Headers(partition.ReplayFrom(cp, bounds), func(h record.Header) error {
+		headers = append(headers, h)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return partition.New(cfg, cp, bounds, headers)
+}
+
+// StateOf is the partition's state as its replica wants it.
+func StateOf(im *controller.Image, t *controller.Topic, p *controller.Partition) partition.State {
+	s := partition.State{
+		Leader: p.Leader, LeaderEpoch: p.LeaderEpoch, PartitionEpoch: p.PartitionEpoch,
+		Replicas: slices.Clone(p.Replicas), ISR: slices.Clone(p.ISR),
+		BrokerEpochs: map[int32]int64{}, MinISR: im.MinISR(t), MaxBytes: 1048588,
+	}
+	for _, id := range p.Replicas {
+		if im.Active(id) {
+			s.BrokerEpochs[id] = im.Brokers[id].Epoch
+		}
+	}
+	if max, err := strconv.ParseInt(im.Config(t, "max.message.bytes"), 10, 32); err == nil {
+		s.MaxBytes = int32(max)
+	}
+	return s
+}
