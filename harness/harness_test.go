@@ -14,7 +14,6 @@ import (
 	"ackproof/model"
 	"ackproof/nemesis"
 	"ackproof/systems"
-	"ackproof/workloads/kafka"
 )
 
 // sound are options that make sense.
@@ -36,38 +35,6 @@ func TestTheExitCodeOfAViolationOutranksADisagreementWhichOutranksTheRest(t *tes
 	} {
 		if got := exit(c.verdict, c.agreed); got != c.want {
 			t.Errorf("verdict %s, checkers agree %t: exit %d, expected %d", c.verdict, c.agreed, got, c.want)
-		}
-	}
-}
-
-func TestViewsMustAgreeAndInSyncSetsBeFull(t *testing.T) {
-	r := &run{Test: Test{Options: sound()}}
-	part := func(leader, epoch int32, isr ...int32) kafka.PartitionView {
-		return kafka.PartitionView{Leader: kafka.Leader{Node: leader, Epoch: epoch}, ISR: isr}
-	}
-	full := func(node int32) nodeView {
-		return nodeView{node: node, view: kafka.View{Partitions: map[int32]kafka.PartitionView{0: part(1, 4, 1, 2, 3), 1: part(2, 5, 2, 1, 3)}}}
-	}
-	for _, c := range []struct {
-		name   string
-		change func(v []nodeView)
-		want   string // "" : no complaint
-	}{
-		{"all agree", func([]nodeView) {}, ""},
-		{"one does not answer", func(v []nodeView) { v[2].err = errors.New("refused") }, "n3 gives no view: refused"},
-		{"nobody leads", func(v []nodeView) { v[0].view.Partitions[1] = part(-1, 5, 1) }, "p1 has no leader"},
-		{"older epoch", func(v []nodeView) { v[1].view.Partitions[0] = part(1, 3, 1, 2, 3) }, "n1 says that n1 leads p0 in epoch 4, n2 says n1 in epoch 3"},
-		{"set too small", func(v []nodeView) {
-			for i := range v {
-				v[i].view.Partitions[0] = part(1, 4, 1, 2)
-			}
-		}, "p0 has the in-sync set [1 2], expected 3 members"},
-		{"partition unknown", func(v []nodeView) { delete(v[1].view.Partitions, 1) }, "n2 does not know p1"},
-	} {
-		views := []nodeView{full(1), full(2), full(3)}
-		c.change(views)
-		if got := strings.Join(fullViews(r, views), "; "); got != c.want {
-			t.Errorf("%s: %q, expected %q", c.name, got, c.want)
 		}
 	}
 }

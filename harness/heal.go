@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"ackproof/model"
-	"ackproof/workloads/kafka"
 	"ackproof/workloads/log"
 )
 
@@ -65,12 +64,12 @@ func (r *run) recovery(ctx context.Context, bound time.Duration) (took time.Dura
 	if err != nil {
 		return 0, nil, infra("open the links of the harness", err)
 	}
-	if unmet = r.await(ctx, links, bound, fullViews); len(unmet) > 0 {
+	if unmet = r.await(ctx, links, bound); len(unmet) > 0 {
 		return time.Since(begin), unmet, nil
 	}
 	problems := make([]string, r.Options.Partitions)
 	r.everyPartition(ctx, links, func(p int32, v *log.Visitor) {
-		problems[p] = writeAndRead(ctx, p, v, begin.Add(bound))
+		problems[p] = v.WriteAndRead(bound - time.Since(begin))
 	})
 	for _, p := range problems {
 		if p != "" {
@@ -78,33 +77,6 @@ func (r *run) recovery(ctx context.Context, bound time.Duration) (took time.Dura
 		}
 	}
 	return time.Since(begin), unmet, nil
-}
-
-// writeAndRead demands an accepted write and its reading until the end; "" if both were seen.
-func writeAndRead(ctx context.Context, p int32, v *log.Visitor, end time.Time) string {
-	position, written := int64(-1), false
-	for {
-		if !written {
-			if wrote, err := v.Write(); err == nil && wrote.Outcome == kafka.Applied {
-				written, position = true, wrote.Offset
-			}
-		}
-		if written {
-			if position < 0 { // acknowledged without a position
-				position = max(0, v.End().Offset-1)
-			}
-			if got := v.ReadAt(position); got.Code == 0 && got.Next > position {
-				return ""
-			}
-		}
-		if time.Now().After(end) || ctx.Err() != nil {
-			if !written {
-				return fmt.Sprintf("p%d accepts no write", p)
-			}
-			return fmt.Sprintf("p%d does not give back what it acknowledged at offset %d", p, position)
-		}
-		pause(ctx, 50*time.Millisecond)
-	}
 }
 
 // everyPartition visits all partitions at once.
@@ -122,8 +94,8 @@ func (r *run) everyPartition(ctx context.Context, links map[int32]string, do fun
 	all.Wait()
 }
 
-// await asks all nodes for their views until missing finds nothing to complain of, or the bound has passed; it returns the last complaints.
-func (r *run) await(ctx context.Context, links map[int32]string, bound time.Duration, missing func(r *run, views []nodeView) []string) []string {
+// await asks all nodes for their views until there is nothing to complain of, or the bound has passed; it returns the last complaints.
+func (r *run) await(ctx context.Context, links map[int32]string, bound time.Duration) []string {
 	end := time.Now().Add(bound)
 	visitors := map[int32]*log.Visitor{}
 	for node := range links {
@@ -131,7 +103,7 @@ func (r *run) await(ctx context.Context, links map[int32]string, bound time.Dura
 		defer visitors[node].Close()
 	}
 	for {
-		complaints := missing(r, views(visitors))
+		complaints := log.Complaints(views(visitors), r.Options.Partitions, r.Options.Replication)
 		if len(complaints) == 0 || time.Now().After(end) || ctx.Err() != nil {
 			return complaints
 		}
@@ -139,65 +111,17 @@ func (r *run) await(ctx context.Context, links map[int32]string, bound time.Dura
 	}
 }
 
-// nodeView is what one node says of the topic.
-type nodeView struct {
-	node int32
-	view kafka.View
-	err  error
-}
-
 // views asks every node at once.
-func views(visitors map[int32]*log.Visitor) []nodeView {
-	out := make([]nodeView, 0, len(visitors))
+func views(visitors map[int32]*log.Visitor) []log.NodeView {
+	out := make([]log.NodeView, 0, len(visitors))
 	for _, node := range slices.Sorted(maps.Keys(visitors)) {
-		out = append(out, nodeView{node: node})
+		out = append(out, log.NodeView{Node: node})
 	}
 	var all sync.WaitGroup
 	for i := range out {
-		all.Go(func() { out[i].view, out[i].err = visitors[out[i].node].View(out[i].node) })
+		all.Go(func() { out[i].View, out[i].Err = visitors[out[i].Node].View(out[i].Node) })
 	}
 	all.Wait()
-	return out
-}
-
-// fullViews complains of nodes that do not answer or disagree, of partitions without a leader and of in-sync sets that are not full.
-func fullViews(r *run, views []nodeView) []string {
-	var out []string
-	for _, v := range views {
-		if v.err != nil {
-			out = append(out, fmt.Sprintf("n%d gives no view: %v", v.node, v.err))
-		}
-	}
-	for p := range int32(r.Options.Partitions) {
-		var first *nodeView
-		for i := range views {
-			v := &views[i]
-			if v.err != nil {
-				continue
-			}
-			said, ok := v.view.Partitions[p]
-			if first == nil {
-				first = v
-			}
-			before := first.view.Partitions[p]
-			var complaint string
-			switch {
-			case !ok:
-				complaint = fmt.Sprintf("n%d does not know p%d", v.node, p)
-			case said.Node <= 0:
-				complaint = fmt.Sprintf("p%d has no leader", p)
-			case said.Leader != before.Leader:
-				complaint = fmt.Sprintf("n%d says that n%d leads p%d in epoch %d, n%d says n%d in epoch %d",
-					first.node, before.Node, p, before.Epoch, v.node, said.Node, said.Epoch)
-			case len(said.ISR) < r.Options.Replication:
-				complaint = fmt.Sprintf("p%d has the in-sync set %v, expected %d members", p, said.ISR, r.Options.Replication)
-			}
-			if complaint != "" {
-				out = append(out, complaint)
-				break
-			}
-		}
-	}
 	return out
 }
 
