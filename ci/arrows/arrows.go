@@ -22,8 +22,9 @@ type Folder struct {
 // Folders is the table, from the top downwards.
 var Folders = []Folder{
 	{"cmd/ackproof", []string{Any}},
-	{"ci", []string{"sim", "harness", "report", "workloads", "nemesis", "systems", "linearizability", "model", "histories"}},
+	{"ci", []string{"sim", "harness", "report", "workloads", "nemesis", "systems", "linearizability", "model", "histories", "broker/fault"}},
 	{"bench", nil},
+	{"bench/checkers", []string{"linearizability", "model", "histories"}},
 	{"sim", []string{"broker", "workloads", "nemesis", "linearizability", "model", "histories"}},
 	{"harness", []string{"report", "workloads", "nemesis", "systems", "linearizability", "model", "histories"}},
 	{"report", []string{"linearizability", "model", "histories"}},
