@@ -2,8 +2,8 @@ package nemesis
 
 import "math/rand/v2"
 
-// lanes are what the cut holds when it is drawn round the targets. nodes are all nodes in the order of their ids; pick decides what the shape leaves open.
-func (c Cut) lanes(targets, nodes, clients []int, pick *rand.Rand) []Lane {
+// Lanes are what the cut holds when it is drawn round the targets. nodes are all nodes in the order of their ids; pick decides what the shape leaves open.
+func (c Cut) Lanes(targets, nodes, clients []int, pick *rand.Rand) []Lane {
 	inside, others := map[int]bool{}, []int(nil)
 	for _, t := range targets {
 		inside[t] = true

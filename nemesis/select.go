@@ -1,0 +1,195 @@
+package nemesis
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"ackproof/systems"
+)
+
+// What a schedule means, without clock or goroutine: when the state of a trigger is reached, and whom a target names. Whoever carries a schedule out
+// (Runner on a real system, the simulator on its own) asks here.
+
+// WaitsForState tells whether the trigger has more than a time to wait for.
+func (t Trigger) WaitsForState() bool { return t.aboutPartition() || t.Recovered }
+
+// GiveUp is how long the state is waited for.
+func (t Trigger) GiveUp() time.Duration {
+	if t.GiveUpMS > 0 {
+		return time.Duration(t.GiveUpMS) * time.Millisecond
+	}
+	return 5 * time.Second
+}
+
+// Reached tells whether the state that the trigger waits for is there: p is the partition that it is about, now what the system says, leaderThen who led
+// p and acked how many records p has acknowledged since, both as Trigger says.
+func (t Trigger) Reached(p int32, now systems.Roles, leaderThen int, acked int64) bool {
+	if t.AckedMore > 0 && acked < t.AckedMore {
+		return false
+	}
+	if t.Recovered && !recovered(now) {
+		return false
+	}
+	if !t.LeaderMoved && t.ISRAtMost == 0 {
+		return true
+	}
+	if p < 0 || int(p) >= len(now.Partitions) {
+		return false
+	}
+	part := now.Partitions[p]
+	return (!t.LeaderMoved || part.Leader != 0 && part.Leader != leaderThen) && (t.ISRAtMost == 0 || len(part.ISR) <= t.ISRAtMost)
+}
+
+// recovered: every partition is led and has a full in-sync set.
+func recovered(r systems.Roles) bool {
+	for _, p := range r.Partitions {
+		if p.Leader == 0 || len(p.ISR) < len(p.Replicas) {
+			return false
+		}
+	}
+	return len(r.Partitions) > 0
+}
+
+// LeaderOf is the leader of the partition, 0 if unknown.
+func LeaderOf(r systems.Roles, p int32) int {
+	if p < 0 || int(p) >= len(r.Partitions) {
+		return 0
+	}
+	return r.Partitions[p].Leader
+}
+
+// Selector chooses the targets of one fault.
+type Selector struct {
+	Nodes      []int // all nodes, by id
+	Pick       *rand.Rand
+	Hurt       func(node int) bool           // held by a kill or a pause now
+	LastJoined func(partition int32) (n int) // whoever entered the in-sync set last, 0 unknown
+	// Sequence: the fault starts while another one may last, and takes the partition of that one, Follows, for AnyPartition.
+	Sequence bool
+	Follows  int32
+}
+
+// Choice is what a target came to mean.
+type Choice struct {
+	Nodes     []int
+	Partition int32  // −1: by none
+	Role      string // for people: "leader of p3"
+}
+
+// ByRoles tells whether the target depends on what the system says of its roles.
+func (t Target) ByRoles() bool {
+	return !slices.Contains([]Role{RoleSame, RoleNode, RoleAll, RoleMinority}, t.Role)
+}
+
+// Choose resolves a target of any role but RoleSame. An error says which role has no holder at the moment.
+func (s Selector) Choose(t Target, r systems.Roles) (Choice, error) {
+	switch t.Role {
+	case RoleNode:
+		return Choice{[]int{t.Node}, -1, ""}, nil
+	case RoleAll:
+		return Choice{slices.Clone(s.Nodes), -1, "all"}, nil
+	case RoleMinority:
+		nodes := shuffled(s.Nodes, s.Pick)[:max(1, (len(s.Nodes)-1)/2)]
+		slices.Sort(nodes)
+		return Choice{nodes, -1, "minority"}, nil
+	case RoleController:
+		if r.Controller == 0 {
+			return Choice{}, errors.New("the controller is not known")
+		}
+		return Choice{[]int{r.Controller}, -1, "controller"}, nil
+	}
+	p := t.Partition
+	if p == AnyPartition {
+		p = s.anyPartition(t.Role, r)
+	}
+	if p < 0 || int(p) >= len(r.Partitions) {
+		return Choice{}, fmt.Errorf("partition %d does not exist, or none is led", p)
+	}
+	part := r.Partitions[p]
+	if part.Leader == 0 && t.Role != RoleInSync {
+		return Choice{}, fmt.Errorf("partition %d has no leader", p)
+	}
+	nodes := s.ofPartition(t.Role, p, part)
+	if len(nodes) == 0 {
+		return Choice{}, fmt.Errorf("partition %d has no %s", p, t.Role)
+	}
+	return Choice{slices.Clone(nodes), p, fmt.Sprintf("%s of p%d", t.Role, p)}, nil
+}
+
+func (s Selector) ofPartition(role Role, p int32, part systems.PartitionRoles) []int {
+	var followers, inSync []int
+	for _, n := range part.Replicas {
+		if n != part.Leader {
+			followers = append(followers, n)
+			if slices.Contains(part.ISR, n) && !s.Hurt(n) {
+				inSync = append(inSync, n)
+			}
+		}
+	}
+	switch role {
+	case RoleLeader:
+		return []int{part.Leader}
+	case RoleFollowers:
+		return followers
+	case RoleInSync:
+		return part.ISR
+	case RoleSpare:
+		if n := spare(part); n != 0 {
+			return []int{n}
+		}
+	case RoleFollower, RoleLastInISR:
+		from := inSync
+		if len(from) == 0 {
+			from = followers
+		}
+		if len(from) == 0 {
+			return nil
+		}
+		drawn := from[s.Pick.IntN(len(from))]
+		if last := s.LastJoined(p); role == RoleLastInISR && last != 0 && last != part.Leader {
+			drawn = last
+		}
+		return []int{drawn}
+	}
+	return nil
+}
+
+// anyPartition is what AnyPartition says.
+func (s Selector) anyPartition(role Role, r systems.Roles) int32 {
+	if s.Sequence {
+		return s.Follows
+	}
+	led := int32(-1)
+	for _, p := range s.Pick.Perm(len(r.Partitions)) {
+		switch part := r.Partitions[p]; {
+		case aside(part, role, r.Controller):
+			return int32(p)
+		case part.Leader != 0 && led < 0:
+			led = int32(p)
+		}
+	}
+	return led
+}
+
+// AnyAside tells whether there is a partition of the kind that AnyPartition prefers.
+func AnyAside(role Role, r systems.Roles) bool {
+	return slices.ContainsFunc(r.Partitions, func(p systems.PartitionRoles) bool { return aside(p, role, r.Controller) })
+}
+
+// aside: the partition is of the kind that AnyPartition prefers.
+func aside(p systems.PartitionRoles, role Role, controller int) bool {
+	return p.Leader != 0 && p.Leader != controller && (role != RoleSpare || spare(p) != controller)
+}
+
+// spare is the last follower in the replica order that is in sync, 0 if there is none.
+func spare(p systems.PartitionRoles) int {
+	for _, n := range slices.Backward(p.Replicas) {
+		if n != p.Leader && slices.Contains(p.ISR, n) {
+			return n
+		}
+	}
+	return 0
+}
