@@ -174,7 +174,7 @@ type Spec struct {
 
 // Build encodes an uncompressed batch of records without keys and headers. Used by clients of our own and by tests.
 func Build(s Spec) Batch {
-	raw := make([]byte, HeaderBytes)
+	var raw []byte
 	for i, v := range s.Values {
 		var body []byte
 		body = append(body, 0)                          // attributes
@@ -187,23 +187,30 @@ func Build(s Spec) Batch {
 		raw = binary.AppendVarint(raw, int64(len(body)))
 		raw = append(raw, body...)
 	}
+	return Wrap(s, len(s.Values), raw)
+}
+
+// Wrap puts the header of an uncompressed batch before its encoded records, count of them, whose offset deltas are 0, 1, 2 … and whose timestamp deltas are 0. The values of s are
+// not looked at.
+func Wrap(s Spec, count int, records []byte) Batch {
+	raw := append(make([]byte, HeaderBytes, HeaderBytes+len(records)), records...)
 	be := binary.BigEndian
 	be.PutUint64(raw[0:], uint64(s.BaseOffset))
 	be.PutUint32(raw[8:], uint32(len(raw)-lengthOverhead))
 	be.PutUint32(raw[12:], uint32(s.LeaderEpoch))
 	raw[16] = 2
 	be.PutUint16(raw[21:], uint16(s.Attributes))
-	be.PutUint32(raw[23:], uint32(len(s.Values)-1))
+	be.PutUint32(raw[23:], uint32(count-1))
 	be.PutUint64(raw[27:], uint64(s.Timestamp))
 	be.PutUint64(raw[35:], uint64(s.Timestamp))
 	be.PutUint64(raw[43:], uint64(s.ProducerID))
 	be.PutUint16(raw[51:], uint16(s.ProducerEpoch))
 	be.PutUint32(raw[53:], uint32(s.BaseSequence))
-	be.PutUint32(raw[57:], uint32(len(s.Values)))
+	be.PutUint32(raw[57:], uint32(count))
 	be.PutUint32(raw[17:], crc32.Checksum(raw[21:], castagnoli))
 	b, _, err := Parse(raw)
 	if err != nil {
-		panic("record.Build made a batch that Parse refuses: " + err.Error())
+		panic("record.Wrap made a batch that Parse refuses: " + err.Error())
 	}
 	return b
 }
