@@ -1,5 +1,10 @@
 package histories
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // Step is one step of an operation on objects: what is done to which object with which value. An operation of one step is a plain operation on
 // a register, a queue, a set …; one of several steps is a transaction. Invoke carries what is asked (a read's Value is Nil), OK what was seen.
 type Step struct {
@@ -92,5 +97,24 @@ const (
 
 // IntDatum is the Datum of a number.
 func IntDatum(n int64) Datum { return Datum{Form: Int, Int: n} }
+
+// listShown is how many elements at each end of a long list are printed.
+const listShown = 16
+
+// String prints the value as certificates quote it: "" for nothing, a number, a quoted text, or a list. A list of more than 32 elements is cut in its middle.
+func (d Datum) String() string {
+	switch d.Form {
+	case Int:
+		return strconv.FormatInt(d.Int, 10)
+	case Text:
+		return strconv.Quote(d.Text)
+	case List:
+		if n := len(d.List); n > 2*listShown {
+			return fmt.Sprintf("%v … %v of %d", d.List[:listShown], d.List[n-listShown:], n)
+		}
+		return fmt.Sprint(d.List)
+	}
+	return ""
+}
 
 func (d *Datum) isZero() bool { return d.Form == Nil }

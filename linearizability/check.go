@@ -147,7 +147,7 @@ func (t *tally) evidence(r *model.ClaimResult, facts model.Facts, ordered, unord
 
 func unavailable(l model.Recovery, n int64) model.AnomalyResult {
 	return model.AnomalyResult{Kind: model.UnavailableAfterHeal, Count: n, Where: l.Unmet, Proof: &model.Certificate{
-		Version: 1, Claim: model.Liveness, Anomaly: model.UnavailableAfterHeal, Partition: -1, Offset: -1, Operations: []model.ProofOp{},
+		Version: 1, Claim: model.Liveness, Anomaly: model.UnavailableAfterHeal, Partition: -1, Offset: -1, Value: l.Unmet[0], WithinNS: l.BoundMS * int64(time.Millisecond), Operations: []model.ProofOp{},
 		Sentence: fmt.Sprintf("%d ms after everything was healed %s.", l.BoundMS, l.Unmet[0]),
 	}}
 }

@@ -165,8 +165,6 @@ func (c *commitCheck) decide(name string, k *committed) {
 			w.first = nil
 		case w.write.outcome != histories.OK && w.reads == 0:
 			continue
-		case w.refused:
-			w.saw(&stepped{Step: w.write.Step, inv: w.write.inv, invTime: w.write.invTime, process: w.write.process})
 		default:
 			w.saw(w.write)
 		}

@@ -443,6 +443,7 @@ func (r *fifoRules) leak(a, b *message) {
 		return fmt.Sprintf("Messages %s and %s have the deduplication id %s and came in between %s and %s, within the window of %v, and yet the first was handed out at %s and the second at %s.",
 			datum(a.send.Value), datum(b.send.Value), datum(a.send.Old), stamp(time.Duration(min(fromA, fromB))), stamp(time.Duration(max(toA, toB))), time.Duration(r.window), a.first.ended(), b.first.ended())
 	}, role{"first-send", a.send}, role{"second-send", b.send}, role{"first", a.first}, role{"second", b.first})
+	r.found[charge{model.DedupWindow, model.DedupLeak}].proof.WithinNS = r.window
 }
 
 func (r *fifoRules) sent(s *stepped) {

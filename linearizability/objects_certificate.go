@@ -33,10 +33,19 @@ func (f *objectFinding) op(role string, a *action) {
 	if a.n > 1 {
 		p.What = "txn"
 	}
+	for _, s := range f.h.of(a) {
+		p.Steps = append(p.Steps, quoteStep(s))
+	}
 	if a.end != 0 {
 		p.Ended = int64(a.endTime)
 	}
 	f.proof.Operations = append(f.proof.Operations, p)
+}
+
+// about says which value the finding is about.
+func (f *objectFinding) about(value string) *objectFinding {
+	f.proof.Value = value
+	return f
 }
 
 // began tells people when an operation began: by the clock, or by the number of the event where the history has no times.

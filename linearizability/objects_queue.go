@@ -54,7 +54,9 @@ type atom struct {
 
 func atomOf(d histories.Datum) atom { return atom{d.Form, d.Int, d.Text} }
 
-func (a atom) String() string { return datum(histories.Datum{Form: a.form, Int: a.n, Text: a.text}) }
+func (a atom) datum() histories.Datum { return histories.Datum{Form: a.form, Int: a.n, Text: a.text} }
+
+func (a atom) String() string { return datum(a.datum()) }
 
 // parcel is all that is known of one value of a queue.
 type parcel struct {
@@ -204,7 +206,7 @@ func (h *objects) queue(key string, ops []int32, all *queueFindings) {
 
 func (h *objects) undequeued(key string, p *parcel, lost, takers int, end int32) *objectFinding {
 	put, last := &h.ops[p.put], &h.ops[end]
-	f := h.finding(model.NoLoss, model.LostAcked, key, put)
+	f := h.finding(model.NoLoss, model.LostAcked, key, put).about(p.value.datum().String())
 	f.op("write", put)
 	f.op("end", last)
 	how := fmt.Sprintf("process %d drained it from %s to %s", last.process, h.began(last), h.over(last))
@@ -228,7 +230,7 @@ func toKey(key string) string {
 
 func (h *objects) unqueued(key string, p *parcel) *objectFinding {
 	got := &h.ops[p.early]
-	f := h.finding(model.NoPhantom, model.Phantom, key, got)
+	f := h.finding(model.NoPhantom, model.Phantom, key, got).about(p.value.datum().String())
 	f.proof.Sentence = fmt.Sprintf("Process %d was given element %v%s at %s, which nobody ever enqueued.", got.process, p.value, inKey(key), h.over(got))
 	if p.refuse != none {
 		put := &h.ops[p.refuse]
@@ -241,7 +243,7 @@ func (h *objects) unqueued(key string, p *parcel) *objectFinding {
 
 func (h *objects) premature(key string, p *parcel) *objectFinding {
 	got, put := &h.ops[p.early], &h.ops[p.begins]
-	f := h.finding(model.NoPhantom, model.FutureRead, key, got)
+	f := h.finding(model.NoPhantom, model.FutureRead, key, got).about(p.value.datum().String())
 	f.op("reader", got)
 	f.op("write", put)
 	f.proof.Sentence = fmt.Sprintf("Process %d was given element %v%s at %s, but process %d only began to enqueue it at %s.", got.process, p.value, inKey(key), h.over(got), put.process, h.began(put))
@@ -250,7 +252,7 @@ func (h *objects) premature(key string, p *parcel) *objectFinding {
 
 func (h *objects) redelivered(key string, p *parcel) *objectFinding {
 	one, two := &h.ops[p.one], &h.ops[p.two]
-	f := h.finding(model.NoDuplicate, model.Duplicate, key, two)
+	f := h.finding(model.NoDuplicate, model.Duplicate, key, two).about(p.value.datum().String())
 	f.op("write", &h.ops[p.begins])
 	f.op("first", one)
 	f.op("second", two)

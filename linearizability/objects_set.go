@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"ackproof/histories"
 	"ackproof/model"
@@ -197,7 +198,7 @@ func inKey(key string) string {
 
 // unfound proves that a read lacks an element that was known before.
 func (h *objects) unfound(key string, e *element, without *action, claim model.Claim, anomaly model.Anomaly) *objectFinding {
-	f := h.finding(claim, anomaly, key, without)
+	f := h.finding(claim, anomaly, key, without).about(strconv.FormatInt(e.value, 10))
 	add := &h.ops[e.add]
 	text := fmt.Sprintf("Element %d%s was added by process %d and acknowledged at %s", e.value, inKey(key), add.process, h.over(add))
 	if e.ack > e.minRet { // known by the read, with the add or without
@@ -230,7 +231,7 @@ func (h *objects) unfound(key string, e *element, without *action, claim model.C
 
 func (h *objects) unadded(key string, e *element) *objectFinding {
 	read := &h.ops[e.early]
-	f := h.finding(model.NoPhantom, model.Phantom, key, read)
+	f := h.finding(model.NoPhantom, model.Phantom, key, read).about(strconv.FormatInt(e.value, 10))
 	f.proof.Sentence = fmt.Sprintf("Process %d's read found element %d%s at %s, which nobody ever added.", read.process, e.value, inKey(key), h.over(read))
 	if e.refuse != none {
 		add := &h.ops[e.refuse]
@@ -243,7 +244,7 @@ func (h *objects) unadded(key string, e *element) *objectFinding {
 
 func (h *objects) unborn(key string, e *element) *objectFinding {
 	read := &h.ops[e.early]
-	f := h.finding(model.NoPhantom, model.FutureRead, key, read)
+	f := h.finding(model.NoPhantom, model.FutureRead, key, read).about(strconv.FormatInt(e.value, 10))
 	var add *action // the one that began first
 	for i := range h.ops {
 		op := &h.ops[i]
@@ -259,7 +260,7 @@ func (h *objects) unborn(key string, e *element) *objectFinding {
 }
 
 func (h *objects) twice(key string, e *element, read *action) *objectFinding {
-	f := h.finding(model.NoDuplicate, model.Duplicate, key, read)
+	f := h.finding(model.NoDuplicate, model.Duplicate, key, read).about(strconv.FormatInt(e.value, 10))
 	f.op("reader", read)
 	f.proof.Sentence = fmt.Sprintf("Process %d's read at %s found element %d%s twice.", read.process, h.over(read), e.value, inKey(key))
 	return f

@@ -43,3 +43,8 @@ func (c *certificate) quote(i int32) *model.Quote {
 	}
 	return q
 }
+
+// quoteStep says what the history has of one step of an operation on objects.
+func quoteStep(s histories.Step) model.QuotedStep {
+	return model.QuotedStep{Does: s.Do.String(), Object: s.Key, Value: s.Value.String(), Old: s.Old.String(), Offset: s.Offset, Number: s.Number}
+}

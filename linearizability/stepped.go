@@ -37,7 +37,7 @@ func (s *stepped) ended() string {
 
 // proof is the step's operation as a certificate has it.
 func (s *stepped) proof(role string) model.ProofOp {
-	p := model.ProofOp{Role: role, Op: s.inv, Invoked: int64(s.invTime), Ended: -1, EndSeq: s.end, Process: s.process, What: s.Do.String()}
+	p := model.ProofOp{Role: role, Op: s.inv, Invoked: int64(s.invTime), Ended: -1, EndSeq: s.end, Process: s.process, What: s.Do.String(), Steps: []model.QuotedStep{quoteStep(s.Step)}}
 	if s.end != 0 {
 		p.Ended = int64(s.endTime)
 	}

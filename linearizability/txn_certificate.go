@@ -3,6 +3,7 @@ package linearizability
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"ackproof/histories"
@@ -52,6 +53,25 @@ type txnCertificate struct {
 	txns []int32
 }
 
+// about says which object, and which of its values, the finding is about.
+func (c *txnCertificate) about(x *txnObject, value int64) {
+	c.Object, c.Value = x.name, strconv.FormatInt(value, 10)
+}
+
+// relate notes a relation, and its object.
+func (c *txnCertificate) relate(a, b int32, kind dependency, x *txnObject, value int64) {
+	r := model.Relation{From: c.op(a), To: c.op(b), Kind: relationNames[kind], Value: value}
+	if x != nil {
+		r.Object = x.name
+		if names := strings.Split(c.Object, ","); !slices.Contains(names, x.name) {
+			c.Object = strings.TrimPrefix(c.Object+","+x.name, ",")
+		}
+	}
+	c.Relations = append(c.Relations, r)
+}
+
+var relationNames = map[dependency]string{writeWrite: "ww", writeRead: "wr", readWrite: "rw", inProcess: "process", inTime: "realtime"}
+
 // op gives the name of a transaction, and makes it one of the operations.
 func (c *txnCertificate) op(n int32) string {
 	if n == none {
@@ -85,8 +105,10 @@ func (c *txnCertificate) why(a, b int32, kind dependency) string {
 	t, first, second := c.t, c.op(a), c.op(b)
 	switch kind {
 	case inProcess:
+		c.relate(a, b, kind, nil, 0)
 		return fmt.Sprintf("process %d went on from %s to %s", t.all[a].process, first, second)
 	case inTime:
+		c.relate(a, b, kind, nil, 0)
 		return fmt.Sprintf("%s ended at %s, before %s began at %s", first, stamp(t.all[a].endTime), second, stamp(t.all[b].invTime))
 	}
 	doer := b // whose step on the object it is
@@ -98,18 +120,22 @@ func (c *txnCertificate) why(a, b int32, kind dependency) string {
 		switch {
 		case kind == writeWrite && s.does == appends && s.at > 0:
 			if w := t.below(x, s.at); w != none && t.steps[w].txn == a {
+				c.relate(a, b, kind, x, s.value)
 				return fmt.Sprintf("in %s the %d of %s comes after the %d of %s (ww)", x.name, s.value, second, t.steps[w].value, first)
 			}
 		case kind == writeWrite && s.does == appends && s.at < 0:
 			if w := t.below(x, int64(len(x.order))); w != none && t.steps[w].txn == a {
+				c.relate(a, b, kind, x, s.value)
 				return fmt.Sprintf("in %s the %d of %s, which nobody saw, comes after the %d of %s, which was seen (ww)", x.name, s.value, second, t.steps[w].value, first)
 			}
 		case kind == writeRead && s.does == reads && s.at > 0:
 			if w := t.below(x, s.at); w != none && t.steps[w].txn == a {
+				c.relate(a, b, kind, x, t.steps[w].value)
 				return fmt.Sprintf("%s read the %d that %s appended to %s (wr)", second, t.steps[w].value, first, x.name)
 			}
 		case kind == writeRead && s.does == finds:
 			if w := t.wrote[int64(x.base)+s.at]; w != none && t.steps[w].txn == a {
+				c.relate(a, b, kind, x, t.steps[w].value)
 				return fmt.Sprintf("%s read the %d that %s appended to %s (wr)", second, t.steps[w].value, first, x.name)
 			}
 		case kind == readWrite && s.does != appends && s.does != differs && s.does != asks:
@@ -119,11 +145,13 @@ func (c *txnCertificate) why(a, b int32, kind dependency) string {
 			}
 			for _, w := range t.of(b) {
 				if w.does == appends && w.key == s.key && (w.at < 0 || w.at >= seen) {
+					c.relate(a, b, kind, x, w.value)
 					return fmt.Sprintf("%s read %s without the %d that %s appended (rw)", first, x.name, w.value, second)
 				}
 			}
 		}
 	}
+	c.relate(a, b, kind, nil, 0)
 	return fmt.Sprintf("%s comes before %s", first, second)
 }
 

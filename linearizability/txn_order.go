@@ -121,6 +121,7 @@ func (t *transactions) offsets() {
 			case x.order[at] != s.value:
 				a, b, offset := *first, int32(i), s.at
 				t.note(model.InconsistentOffset, fmt.Sprintf("%s@%d", x.name, offset), func(c *txnCertificate) {
+					c.Object, c.Offset = x.name, offset
 					c.Sentence = fmt.Sprintf("At offset %d of %s, %s, but %s.", offset, x.name, c.put(a), c.put(b))
 				})
 				if does == appends {
@@ -185,6 +186,7 @@ func (t *transactions) origins(x *txnObject) {
 		t.wrote[int(x.base)+at] = s
 		if s == none {
 			t.note(model.Phantom, x.where(at), func(c *txnCertificate) {
+				c.about(x, value)
 				r := c.t.reader(x, at)
 				c.Sentence = fmt.Sprintf("%s read %d in %s, which nobody ever appended.", c.op(r), value, x.name)
 			})
@@ -194,6 +196,7 @@ func (t *transactions) origins(x *txnObject) {
 		if a.at >= 0 && a.at != int64(at) {
 			first := int(a.at)
 			t.note(model.Duplicate, x.where(at), func(c *txnCertificate) {
+				c.about(x, value)
 				c.Sentence = fmt.Sprintf("%s appended %d to %s once, but it stands there twice", c.op(t.steps[s].txn), value, x.name)
 				if x.offsets != nil {
 					c.Sentence += fmt.Sprintf(", at offsets %d and %d", x.offsets[first], x.offsets[at])
@@ -239,6 +242,7 @@ func (t *transactions) direct() {
 				continue
 			}
 			t.note(model.G1a, x.where(at), func(c *txnCertificate) {
+				c.about(x, t.steps[s].value)
 				c.Sentence = fmt.Sprintf("%s appended %d to %s and was aborted, but %s read it.", c.op(t.steps[s].txn), t.steps[s].value, x.name, c.op(c.t.reader(x, at)))
 			})
 		}
@@ -268,6 +272,7 @@ func (t *transactions) walk(n, i int32, next []int32) {
 		}
 		x.odd = true
 		t.note(model.Internal, fmt.Sprintf("%s in %d", x.name, t.all[n].inv), func(c *txnCertificate) {
+			c.Object = x.name
 			c.Sentence = fmt.Sprintf("%s read %s and found %s.", c.op(n), x.name, what)
 		})
 	}
@@ -285,6 +290,7 @@ func (t *transactions) walk(n, i int32, next []int32) {
 						version = fmt.Sprintf("version %d", x.order[x.seen-1])
 					}
 					t.note(model.LostUpdate, fmt.Sprintf("%s[%d]", x.name, x.seen), func(c *txnCertificate) {
+						c.Object = x.name
 						c.Sentence = fmt.Sprintf("%s and %s both read %s of %s and then appended to it, so the one that came later did not see the other.", c.op(other), c.op(n), version, x.name)
 					})
 				}
@@ -295,6 +301,7 @@ func (t *transactions) walk(n, i int32, next []int32) {
 		if x.wrote && s.at >= 0 && (s.at < x.ownLast || x.ownLast < 0 && (!t.logs || t.options.WholeReads)) {
 			before := t.previous(n, i)
 			t.note(model.IncompatibleOrder, x.where(int(s.at)), func(c *txnCertificate) {
+				c.about(x, s.value)
 				c.Sentence = fmt.Sprintf("%s appended %d to %s and then %d, but %s read %d without the other before it.", c.op(n), before, x.name, s.value, c.op(t.reader(x, int(s.at))), s.value)
 			})
 		}
@@ -322,6 +329,7 @@ func (t *transactions) walk(n, i int32, next []int32) {
 		t.reads++
 		if w := t.wrote[int(x.base)+int(s.at)]; w != none && t.steps[w].txn == n {
 			t.note(model.PrecommittedRead, x.where(int(s.at)), func(c *txnCertificate) {
+				c.about(x, s.value)
 				c.Sentence = fmt.Sprintf("%s was given its own record %d of %s before it had committed.", c.op(n), s.value, x.name)
 			})
 		}
@@ -364,6 +372,7 @@ func (t *transactions) intermediate(x *txnObject, n int32, at int) {
 			return
 		}
 		t.note(model.G1b, x.where(at), func(c *txnCertificate) {
+			c.about(x, t.steps[s].value)
 			c.Sentence = fmt.Sprintf("%s appended %d to %s and went on to append more, but %s read it up to there.", c.op(t.steps[s].txn), t.steps[s].value, x.name, c.op(n))
 		})
 		return
@@ -380,6 +389,7 @@ func (t *transactions) incompatible(x *txnObject, i int32) {
 	g := x.grown[slices.IndexFunc(x.grown, func(g txnGrown) bool { return g.to > int64(at) })]
 	other := t.steps[g.step].txn
 	t.note(model.IncompatibleOrder, x.where(at), func(c *txnCertificate) {
+		c.Object = x.name
 		c.Sentence = fmt.Sprintf("%s read %s with %d in place %d, but %s read it with %d in that place.", c.op(other), x.name, x.order[at], at, c.op(t.steps[i].txn), list[at])
 	})
 }

@@ -73,6 +73,8 @@ func (t *transactions) torn() {
 		case gone != none && here != none:
 			t.note(model.TornTxn, fmt.Sprint(x.inv), func(c *txnCertificate) {
 				there, away := &t.steps[here], &t.steps[gone]
+				c.about(&t.objects[away.key], away.value)
+				c.relate(int32(n), t.reader(&t.objects[there.key], int(there.at)), writeRead, &t.objects[there.key], there.value)
 				c.Sentence = fmt.Sprintf("Of the transaction %s the record %d of %s is there, as %s read, but %d of %s is not: the final read %s of that log went past its place without it.", c.op(int32(n)),
 					there.value, t.objects[there.key].name, c.op(t.reader(&t.objects[there.key], int(there.at))), away.value, t.objects[away.key].name, c.op(by[away.key]))
 			})
@@ -85,6 +87,7 @@ func (t *transactions) torn() {
 		case gone != none && x.outcome == histories.OK:
 			t.note(model.LostAcked, fmt.Sprint(x.inv), func(c *txnCertificate) {
 				away := &t.steps[gone]
+				c.about(&t.objects[away.key], away.value)
 				c.Sentence = fmt.Sprintf("%s committed at %s, but of its records none is there: %d of %s is not in the final read %s.", c.op(int32(n)), stamp(x.endTime), away.value, t.objects[away.key].name, c.op(by[away.key]))
 			})
 		case gone != none:
@@ -98,6 +101,7 @@ func (t *transactions) torn() {
 					}
 				}
 				log := &t.objects[away.key]
+				c.about(log, away.value)
 				c.Sentence = fmt.Sprintf("%s, of unknown outcome, appended %d to %s, and %s read it, but the final read %s of that log went past its place without it.",
 					c.op(int32(n)), away.value, log.name, c.op(t.reader(log, int(away.at))), c.op(by[away.key]))
 			})

@@ -14,10 +14,15 @@ type Certificate struct {
 	Anomaly   Anomaly `json:"anomaly"`
 	Partition int32   `json:"partition"`
 	Offset    int64   `json:"offset"`           // the offset that it is about, −1 if none
-	Object    string  `json:"object,omitempty"` // the object that it is about, where that is no partition
+	Object    string  `json:"object,omitempty"` // the object that it is about, where that is no partition; several, separated by commas
+	Value     string  `json:"value,omitempty"`  // the value that it is about, where that is no record of a partition
+	// WithinNS is the length of time that the promise speaks of: of a deduplication window, or after healing. It is the contract's, not the history's.
+	WithinNS int64 `json:"within_ns,omitempty"`
 	// Sentence is one English sentence in which each operation plays its part.
 	Sentence   string    `json:"sentence"`
 	Operations []ProofOp `json:"operations"`
+	// Relations say, of transactions, why one comes before another: those of a cycle in their order.
+	Relations []Relation `json:"relations,omitempty"`
 	// History is the history's file, relative to the folder of the certificate, and Run the id in its header in hexadecimal digits.
 	History string `json:"history,omitempty"`
 	Run     string `json:"run,omitempty"`
@@ -36,6 +41,27 @@ type ProofOp struct {
 	What    string `json:"what"`            // "append", "fetch", "end-offset", …
 	Text    string `json:"text"`            // one line for people
 	Quote   *Quote `json:"quote,omitempty"` // of an operation on a log
+	// Steps are those of an operation on objects that the sentence speaks of, as they were answered; as they were asked if there is no answer.
+	Steps []QuotedStep `json:"steps,omitempty"`
+}
+
+// QuotedStep is one step of an operation on objects. Values are printed as histories.Datum prints them.
+type QuotedStep struct {
+	Does   string `json:"does"` // "write", "receive", "commit", …
+	Object string `json:"object,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Old    string `json:"old,omitempty"` // what a cas expected; the deduplication id of what was enqueued
+	Offset int64  `json:"offset"`
+	Number int64  `json:"number"`
+}
+
+// Relation says that one transaction comes before another, and why.
+type Relation struct {
+	From   string `json:"from"` // role
+	To     string `json:"to"`   // role
+	Kind   string `json:"kind"` // "ww", "wr", "rw", "process" or "realtime"
+	Object string `json:"object,omitempty"`
+	Value  int64  `json:"value,omitempty"` // ww: what To wrote behind what From had written; wr: what To read and From had written; rw: what From did not read and To wrote
 }
 
 // Quote is what the history says of one operation on a log.
