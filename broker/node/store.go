@@ -15,6 +15,7 @@ import (
 
 	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage"
+	"ackproof/broker/storage/recent"
 	"ackproof/broker/storage/wal"
 )
 
@@ -29,7 +30,7 @@ import (
 type store struct {
 	dir      string
 	segment  int
-	cache    *wal.Cache
+	cache    *recent.Cache
 	log      *slog.Logger
 	previous int64 // broker epoch of the clean stop before, −1 if the last stop was not clean
 }
@@ -56,7 +57,7 @@ type cleanStop struct {
 
 // openStore takes the folder, which must be new or this node's, and removes the marker of a clean stop.
 func openStore(cfg Config, cacheBytes int, log *slog.Logger) (*store, error) {
-	s := &store{dir: cfg.LogDir, segment: int(cfg.SegmentBytes), cache: wal.NewCache(cacheBytes), log: log, previous: -1}
+	s := &store{dir: cfg.LogDir, segment: int(cfg.SegmentBytes), cache: recent.New(cacheBytes), log: log, previous: -1}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("log.dirs: %w", err)
 	}

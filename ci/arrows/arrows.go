@@ -40,9 +40,10 @@ var Folders = []Folder{
 	{"broker/node", []string{"broker"}},
 	{"broker/wire", []string{"broker/storage", "broker/record"}},
 	{"broker/core", []string{"broker/storage", "broker/record", "broker/fault"}},
-	{"broker/storage", []string{"broker/internal", "broker/record"}},
+	{"broker/storage", []string{"broker/internal", "broker/record", "broker/fault"}},
+	{"broker/storage/files", nil},
 	{"broker/storage/raftlog", []string{"broker/core/controller", "broker/storage", "broker/internal", "broker/record"}},
-	{"broker/internal", nil},
+	{"broker/internal", []string{"broker/storage/files"}},
 	{"broker/record", nil},
 	{"broker/fault", nil},
 }

@@ -14,6 +14,7 @@ package raftlog
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ const (
 // Log is the open log of one voter. It is used by one goroutine at a time.
 type Log struct {
 	dir  string
-	lock *os.File
+	lock io.Closer
 	// step is called between the steps that begin a generation; only tests set it, to stop there as a crash would.
 	step func(string) error
 

@@ -64,9 +64,9 @@ func (l *Log) publish(batches []record.Batch, keep bool) {
 	})
 	l.bounds.End = l.tail().End
 	if keep {
-		l.ring.add(batches)
+		l.ring.Add(batches)
 	} else {
-		l.ring.drop()
+		l.ring.Drop()
 	}
 }
 

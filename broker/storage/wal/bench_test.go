@@ -10,6 +10,7 @@ import (
 
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
+	"ackproof/broker/storage/recent"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -51,7 +52,7 @@ func BenchmarkAppend(b *testing.B) {
 	for _, size := range benchSizes {
 		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
 			dir := b.TempDir()
-			l := mustOpen(b, dir, Options{Cache: NewCache(4 << 20)})
+			l := mustOpen(b, dir, Options{Cache: recent.New(4 << 20)})
 			f, err := os.Create(filepath.Join(dir, "plain"))
 			must(b, err)
 			defer f.Close()

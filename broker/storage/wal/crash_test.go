@@ -14,6 +14,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
+	"ackproof/broker/storage/recent"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -23,7 +24,7 @@ var errStop = errors.New("stopped here")
 // it is stopped itself while it finishes the job.
 func TestCrashInCut(t *testing.T) {
 	all := storagetest.Batches(0, 20, 2, 1, 100)
-	opts := Options{SegmentBytes: 700, Cache: NewCache(1 << 20)}
+	opts := Options{SegmentBytes: 700, Cache: recent.New(1 << 20)}
 	before := storage.Checkpoint{HighWatermark: 7, Epochs: []storage.EpochStart{{Epoch: 1}}, Producers: []byte("old"), ProducersAt: 9}
 	after := storage.Checkpoint{HighWatermark: 5, Epochs: []storage.EpochStart{{Epoch: 1}}, Producers: []byte("new"), ProducersAt: 2}
 	trimmed := storage.Checkpoint{LogStart: 21, HighWatermark: 30, Producers: []byte("new")}

@@ -158,7 +158,7 @@ func (l *Log) adopt(segments []*segment, st state) {
 	b := storage.Bounds{Start: st.Start, Durable: st.Recovery, End: st.Recovery}
 	if b.End != l.bounds.End || b.Start == b.End {
 		l.cuts++
-		l.ring.drop()
+		l.ring.Drop()
 	}
 	l.segments, l.bounds, l.checkpoint = segments, b, st.Checkpoint
 }

@@ -17,8 +17,8 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -27,6 +27,7 @@ import (
 	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
+	"ackproof/broker/storage/recent"
 )
 
 const (
@@ -43,7 +44,7 @@ type Options struct {
 	// SegmentBytes is where a segment is closed; 0 means DefaultSegmentBytes, the least is 256. The last batch may reach beyond it.
 	SegmentBytes int
 	// Cache holds recent batches of all logs of a node; nil means that every read goes to the files.
-	Cache *Cache
+	Cache *recent.Cache
 }
 
 // Log implements storage.Log.
@@ -51,8 +52,8 @@ type Log struct {
 	dir      string // the log's folder
 	files    string // the library's folder in it
 	segBytes int64
-	lock     *os.File
-	ring     *ring // nil without a cache
+	lock     io.Closer
+	ring     *recent.Ring // nil without a cache
 	// step is called between the steps of a cut; only tests set it, to stop there as a crash would.
 	step func(name string) error
 
@@ -90,10 +91,7 @@ func open(dir string, opts Options, step func(string) error) (_ *Log, err error)
 	}
 	l := &Log{
 		dir: dir, files: filepath.Join(dir, "log"), segBytes: int64(opts.SegmentBytes),
-		batch: new(wal.Batch), step: step,
-	}
-	if opts.Cache != nil {
-		l.ring = &ring{cache: opts.Cache}
+		ring: opts.Cache.Ring(), batch: new(wal.Batch), step: step,
 	}
 	for _, d := range []string{l.dir, l.files} {
 		if err := durable.MakeDir(d); err != nil {
@@ -219,7 +217,7 @@ func (l *Log) Close(clean bool) error {
 	for _, s := range l.segments {
 		l.letGo(s)
 	}
-	l.ring.drop()
+	l.ring.Drop()
 	l.mu.Unlock()
 	err = errors.Join(err, l.lock.Close())
 	l.lock = nil

@@ -178,7 +178,7 @@ func (l *Log) Read(from, to int64, limit int) (storage.Records, error) {
 	var chunks []storage.Chunk
 	cached := false
 	if err == nil && from < to {
-		chunks, cached = l.ring.read(from, to, limit)
+		chunks, cached = l.ring.Read(from, to, limit)
 	}
 	l.mu.Unlock()
 	if err != nil || from >= to || cached {

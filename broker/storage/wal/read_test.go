@@ -6,6 +6,7 @@ import (
 
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
+	"ackproof/broker/storage/recent"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -90,7 +91,7 @@ func TestOpenFilesAreBounded(t *testing.T) {
 func TestCacheBudget(t *testing.T) {
 	one := storagetest.Batch(0, 1, 1, 1000)
 	size := len(one.Bytes())
-	cache := NewCache(4 * size)
+	cache := recent.New(4 * size)
 	logs := []*Log{mustOpen(t, t.TempDir(), Options{Cache: cache}), mustOpen(t, t.TempDir(), Options{Cache: cache})}
 	cached := func(l *Log, offset int64) bool {
 		run, err := l.Read(offset, offset+1, 1<<20)
@@ -99,7 +100,7 @@ func TestCacheBudget(t *testing.T) {
 		must(t, storagetest.Same(parse(t, run), []record.Batch{storagetest.Batch(offset, 1, 1, 1000)}))
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		_, ok := l.ring.read(offset, offset+1, 1<<20)
+		_, ok := l.ring.Read(offset, offset+1, 1<<20)
 		return ok
 	}
 	for offset := range int64(3) {
@@ -125,8 +126,8 @@ func TestCacheBudget(t *testing.T) {
 	for _, l := range logs {
 		must(t, l.Close(true))
 	}
-	if cache.used != 0 || len(cache.queue) != 0 {
-		t.Fatalf("%d bytes of %d batches are left in the cache", cache.used, len(cache.queue))
+	if bytes, batches := cache.Used(); bytes != 0 || batches != 0 {
+		t.Fatalf("%d bytes of %d batches are left in the cache", bytes, batches)
 	}
 }
 

@@ -5,14 +5,15 @@ import (
 
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
+	"ackproof/broker/storage/recent"
 	"ackproof/broker/storage/storagetest"
 )
 
 func TestConformance(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		cache *Cache
-	}{{"files", nil}, {"cache", NewCache(4 << 10)}} {
+		cache *recent.Cache
+	}{{"files", nil}, {"cache", recent.New(4 << 10)}} {
 		t.Run(tt.name, func(t *testing.T) {
 			storagetest.Run(t, func(t testing.TB) storagetest.Store {
 				dir := storagetest.TempDir(t)

@@ -1,4 +1,6 @@
-package wal
+// Package recent keeps the newest batches of a node's logs in memory, within one budget for all of them, so that readers at the end of a log do not go to
+// its files. It knows batches and nothing of the stores that fill it.
+package recent
 
 import (
 	"slices"
@@ -15,21 +17,29 @@ type Cache struct {
 	mu     sync.Mutex
 	budget int
 	used   int
-	queue  []*ring // the owner of each kept batch, oldest first
+	queue  []*Ring // the owner of each kept batch, oldest first
 }
 
-// NewCache makes a cache for so many bytes of batches.
-func NewCache(bytes int) *Cache { return &Cache{budget: bytes} }
+// New makes a cache for so many bytes of batches.
+func New(bytes int) *Cache { return &Cache{budget: bytes} }
 
-// ring is one log's part of a cache: the batches from some offset up to the log's end, without gaps. Its fields belong to the cache's lock. A nil
-// ring holds nothing.
-type ring struct {
+// Ring is one log's part of a cache: the batches from some offset up to the log's end, without gaps. Its fields belong to the cache's lock. A nil
+// Ring holds nothing.
+type Ring struct {
 	cache   *Cache
 	batches []record.Batch
 }
 
-// add appends batches that the log has just taken in.
-func (r *ring) add(batches []record.Batch) {
+// Ring makes an empty ring of the cache; nil of a nil cache.
+func (c *Cache) Ring() *Ring {
+	if c == nil {
+		return nil
+	}
+	return &Ring{cache: c}
+}
+
+// Add appends batches that the log has just taken in.
+func (r *Ring) Add(batches []record.Batch) {
 	if r == nil {
 		return
 	}
@@ -50,8 +60,8 @@ func (r *ring) add(batches []record.Batch) {
 	}
 }
 
-// drop forgets everything, because the log's end moved in another way than by kept batches.
-func (r *ring) drop() {
+// Drop forgets everything, because the log's end moved in another way than by kept batches.
+func (r *Ring) Drop() {
 	if r == nil {
 		return
 	}
@@ -65,11 +75,11 @@ func (r *ring) drop() {
 		c.used -= len(b.Bytes())
 	}
 	r.batches = nil
-	c.queue = slices.DeleteFunc(c.queue, func(q *ring) bool { return q == r })
+	c.queue = slices.DeleteFunc(c.queue, func(q *Ring) bool { return q == r })
 }
 
-// read is Log.Read; ok is false if the batch that holds from is not here.
-func (r *ring) read(from, to int64, limit int) (chunks []storage.Chunk, ok bool) {
+// Read is storage.Log's Read; ok is false if the batch that holds from is not here.
+func (r *Ring) Read(from, to int64, limit int) (chunks []storage.Chunk, ok bool) {
 	if r == nil {
 		return nil, false
 	}
@@ -88,4 +98,11 @@ func (r *ring) read(from, to int64, limit int) (chunks []storage.Chunk, ok bool)
 		chunks = append(chunks, storage.Chunk{Memory: b.Bytes(), Length: len(b.Bytes())})
 	}
 	return chunks, true
+}
+
+// Used tells how many bytes of how many batches are kept.
+func (c *Cache) Used() (bytes, batches int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.used, len(c.queue)
 }
