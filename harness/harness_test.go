@@ -47,7 +47,7 @@ func TestAPlanIsReadBackAsItWasSaved(t *testing.T) {
 	}
 	one := 0
 	plan := Plan{
-		Version: PlanVersion, Seed: 7, Run: "00000000000000ff", Started: time.Unix(1, 0).UTC(), Options: sound(), Contract: sound().contract(),
+		Version: PlanVersion, Seed: 7, Run: "00000000000000ff", Started: time.Unix(1, 0).UTC(), Options: sound(), Contract: sound().Contract(),
 		Schedule: nemesis.Schedule{Version: 1, Seed: 7, Faults: []nemesis.Fault{
 			{Kind: nemesis.Partition, ForMS: 5, Target: nemesis.Target{Role: nemesis.RoleLeader}, Cut: nemesis.Cut{Shape: nemesis.Isolate, Clients: []int{1}}},
 			{Kind: nemesis.Kill, Start: nemesis.Trigger{Fault: &one, AckedMore: 3}, Target: nemesis.Target{Role: nemesis.RoleSame}},
@@ -107,7 +107,7 @@ type brokenSystem struct {
 
 func (s *brokenSystem) Info() model.SystemInfo   { return model.SystemInfo{Name: "broken"} }
 func (s *brokenSystem) Timers() systems.Timers   { return systems.Timers{} }
-func (s *brokenSystem) Contract() model.Contract { return sound().contract() }
+func (s *brokenSystem) Contract() model.Contract { return sound().Contract() }
 func (s *brokenSystem) Start(context.Context) error {
 	return errors.New("n2 ended: no space left; its log ends with: disk full")
 }

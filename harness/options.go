@@ -127,7 +127,7 @@ func (o Options) validateClaims() error {
 		return nil
 	}
 	known := []model.Claim{model.ReadAfterAck}
-	for _, p := range o.contract().Promises {
+	for _, p := range o.Contract().Promises {
 		known = append(known, p.Claim)
 	}
 	for _, c := range o.Claims {
@@ -138,8 +138,8 @@ func (o Options) validateClaims() error {
 	return nil
 }
 
-// contract is what the options promise of any log; the system's own contract is the one that counts.
-func (o Options) contract() model.Contract {
+// Contract is what the options promise of any log; the system's own contract is the one that counts.
+func (o Options) Contract() model.Contract {
 	return model.LogContract(model.Contract{
 		System: o.System, Workload: o.Workload, Partitions: o.Partitions, Replication: o.Replication, MinISR: o.MinISR, Acks: o.Acks,
 		Idempotent: o.Idempotent, Unclean: o.Unclean, FlushEach: o.FlushEach, Dense: true,

@@ -40,6 +40,19 @@ type testFlags struct {
 
 func newTestCommand() *cobra.Command {
 	var f testFlags
+	cmd := f.command()
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		test, err := f.test(cmd)
+		if err != nil {
+			return err
+		}
+		return runTest(cmd.Context(), test, f, os.Stdout, os.Stderr)
+	}
+	return cmd
+}
+
+// command has the flags and does nothing.
+func (f *testFlags) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test",
 		Short: "one test of one system, decided and reported",
@@ -80,13 +93,6 @@ itself is at fault.`,
 	flags.StringVar(&f.claims, "claims", "", "claims to decide, separated by commas; all adds the opt-in ones (default: every claim of the contract)")
 	flags.BoolVar(&f.json, "json", false, "results as JSON on stdout, all else on stderr")
 	flags.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		test, err := f.test(cmd)
-		if err != nil {
-			return err
-		}
-		return runTest(cmd.Context(), test, f, os.Stdout, os.Stderr)
-	}
 	return cmd
 }
 
