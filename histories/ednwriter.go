@@ -227,7 +227,7 @@ func (w *EDNWriter) print(ev *Event) error {
 	case Object:
 		if op.kafka {
 			if len(ev.Steps) > 0 {
-				if err := sameSteps(sends(op.steps), sends(ev.Steps), ev.Type); err != nil {
+				if err := sameKafkaSteps(op.steps, ev.Steps, ev.Type); err != nil {
 					return &EventError{ev.Seq, err.Error()}
 				}
 			}
@@ -283,7 +283,7 @@ func (w *EDNWriter) process(ev *Event) ednOperation {
 		id := ednReader{ev.Process, ev.Session, ev.Partition}
 		p, known := w.readers[id]
 		if !known {
-			if p = ev.Process; w.reads[p] { // the first session of a reader keeps its number
+			if p = ev.Process; w.reads[p] || w.busy[p] { // the first session of a reader keeps its number
 				p = w.fresh()
 			}
 			w.reads[p] = true

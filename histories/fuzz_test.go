@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -140,6 +141,29 @@ func TestMutants(t *testing.T) {
 				fuzzImporter(t, format, in)
 			}
 		})
+	}
+}
+
+// TestMutantsOfOld has what mutants once brought to light.
+func TestMutantsOfOld(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		format Format
+		in     string
+		wrong  string // "": it is a history
+	}{
+		{"a poll that nobody asked for", EDNTxn, "{:process 1, :type :invoke, :f :txn, :value [[:send 1 1]]}\n{:process 1, :type :ok, :f :txn, :value [[:send 1 [0 1]] [:poll]]}", "old:2: a poll"},
+		{"a reader that begins while it sends", EDN, `{:process 2, :type :invoke, :f :txn, :value [[:poll] [:send 0 2]]}
+{:process 2, :type :ok, :f :txn, :value [[:poll {1 [[0 1]]}] [:send 0 [1 2]]]}`, ""},
+	} {
+		fuzzImporter(t, c.format, []byte(c.in))
+		f, err := NewFile(strings.NewReader(c.in), "old", c.format)
+		if err == nil {
+			_, err = f.ReadAll()
+		}
+		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
+			t.Errorf("%s: %v, want an error with %q", c.name, err, c.wrong)
+		}
 	}
 }
 

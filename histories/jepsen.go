@@ -427,7 +427,7 @@ func (j *jepsen) complete(ev Event, name string, f *fields) error {
 	ev.Kind = Object
 	if op.whole {
 		if ev.Steps, err = j.kafkaSteps(f, ev.Type); err == nil && ev.Steps != nil {
-			err = sameSteps(sends(op.steps), sends(ev.Steps), ev.Type)
+			err = sameKafkaSteps(op.steps, ev.Steps, ev.Type)
 		}
 	} else {
 		ev.Steps, err = j.steps(op, f, ev.Type)

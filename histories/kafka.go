@@ -551,7 +551,12 @@ func (j *jepsen) kafkaSteps(f *fields, typ Type) ([]Step, error) {
 	return steps, nil
 }
 
-// sends leaves out what a transaction of the kafka workload reads: how many steps a poll becomes is only known when it is over.
-func sends(steps []Step) []Step {
-	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Do != AppendTo })
+// sameKafkaSteps is sameSteps for an operation that was read whole: how many steps a poll becomes is only known when it is over.
+func sameKafkaSteps(asked, got []Step, typ Type) error {
+	isRead := func(s Step) bool { return s.Do == Read }
+	if slices.ContainsFunc(got, isRead) && !slices.ContainsFunc(asked, isRead) {
+		return fmt.Errorf("a poll, which the invocation did not ask for")
+	}
+	sends := func(steps []Step) []Step { return slices.DeleteFunc(slices.Clone(steps), isRead) }
+	return sameSteps(sends(asked), sends(got), typ)
 }
