@@ -54,6 +54,7 @@ func (p *part) name() string { return fmt.Sprintf("p%d", p.number) }
 // extent finds start and base, the number of offsets, and where the drain begins for this partition.
 func (h *history) extent(p *part) error {
 	low, high, known, length := int64(math.MaxInt64), int64(-1), int64(0), int64(0)
+	counted := int64(math.MaxInt64) // lowest end that anybody was told of
 	p.finalFrom, p.endOp, p.end, p.broken = h.drain, none, -1, math.MaxInt64
 	for _, i := range p.ops {
 		o := &h.ops[i]
@@ -74,11 +75,15 @@ func (h *history) extent(p *part) error {
 				low, high = min(low, r.Offset), max(high, r.Offset+int64(r.Count)-1)
 				known += int64(r.Count)
 			}
-			length = max(length, o.high)
+			if length = max(length, o.high); o.high > 0 {
+				counted = min(counted, o.high)
+			}
 		case o.kind == histories.StartOffset:
 			p.start = max(p.start, o.offset)
 		case o.kind == histories.EndOffset:
-			length = max(length, o.offset)
+			if length = max(length, o.offset); o.offset > 0 {
+				counted = min(counted, o.offset)
+			}
 		}
 	}
 	// Arrays are as long as the offsets reach: far more offsets than records is damage, or not a log that this checker is for.
@@ -88,7 +93,8 @@ func (h *history) extent(p *part) error {
 			histories.ErrMalformed, p.number, known, high-low+1, low)
 	}
 	// A log begins at its start. One whose first known record lies far above began before the history did.
-	p.base = min(low, p.start)
+	// Below the start lie the ends that were told of before it rose.
+	p.base = min(low, p.start, counted-1)
 	if high >= 0 && high-p.base >= room {
 		p.base = low
 	}
@@ -450,7 +456,7 @@ func (h *history) acknowledged(p *part, t *tally, op int32) {
 			t.openAcks++
 			t.unread[p]++
 		}
-		if known == none && final < 0 && !gone {
+		if known == none && final < 0 && (!gone || offset < p.start) {
 			p.at[i] = record
 		}
 	}
