@@ -85,18 +85,23 @@ func RemoveDurably(fsys FS, file string) error {
 	return fsys.FlushDir(path.Dir(file))
 }
 
-// MakeDirs creates a folder and its parents, each with its name flushed in the one above (S5). A folder that is there already is no error; its name is
-// flushed all the same, because whoever made it may have died before that.
+// MakeDirs creates a folder and its parents, each with its name flushed in the one above (S5). The name of one that is there already is flushed all the same,
+// up to the root, because whoever made it may have died before that.
 func MakeDirs(fsys FS, dir string) error {
-	err := fsys.MakeDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := MakeDirs(fsys, path.Dir(dir)); err != nil {
-			return err
-		}
-		err = fsys.MakeDir(dir)
+	above := path.Dir(dir)
+	if above == dir {
+		return nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := MakeDirs(fsys, above); err != nil {
 		return err
 	}
-	return fsys.FlushDir(path.Dir(dir))
+	made := fsys.MakeDir(dir)
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return made
+	}
+	err := fsys.FlushDir(above)
+	if made != nil && errors.Is(err, fs.ErrPermission) {
+		return nil // whoever may not look into the folder above has not made this one
+	}
+	return err
 }
