@@ -14,7 +14,7 @@ var Pure = []string{"./broker/core/...", "./broker/record"}
 var Imports = map[string]bool{
 	// values and algorithms
 	"bytes": true, "cmp": true, "container/heap": true, "container/list": true, "encoding/binary": true, "encoding/hex": true, "encoding/json": true, "errors": true,
-	"fmt": true, "hash": true, "hash/crc32": true, "hash/fnv": true, "iter": true, "maps": true, "math": true, "math/bits": true, "slices": true, "sort": true,
+	"fmt": true, "hash": true, "hash/crc32": true, "hash/fnv": true, "iter": true, "maps": true, "math": true, "math/bits": true, "regexp": true, "slices": true, "sort": true,
 	"strconv": true, "strings": true, "unicode": true, "unicode/utf8": true, "crypto/sha256": true,
 	// times and durations as values; Clock lists what may not be used of it
 	"time": true,

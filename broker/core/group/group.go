@@ -1,0 +1,60 @@
+package group
+
+import (
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// group is one group. It is a classic group, a KIP-848 group, or neither: then it has offsets only ("simple"), and takes the form of the first member that comes. A group
+// without members changes its form the same way.
+type group struct {
+	id       string
+	classic  *classicGroup
+	consumer *consumerGroup
+	offsets  map[topicPartition]*offset
+	last     *pending  // the newest append with state of this group, nil once it is committed
+	due      time.Time // the earliest time at which something of this group may be due; zero: nothing is
+	former   []entry   // tombstones of the form that the group had before; they go with the first record of its new form
+}
+
+type topicPartition struct {
+	topic     string
+	partition int32
+}
+
+// empty tells whether the group has no members.
+func (g *group) empty() bool {
+	switch {
+	case g.classic != nil:
+		return len(g.classic.members) == 0 && len(g.classic.announced) == 0
+	case g.consumer != nil:
+		return len(g.consumer.members) == 0
+	}
+	return true
+}
+
+// maxName bounds the names that clients choose (groups, instances, members, protocols), in bytes: Kafka knows no bound, but the records have one of 32767.
+const maxName = 4096
+
+func named(s *string) bool { return s == nil || len(*s) <= maxName && len(*s) > 0 }
+
+// make gives the group of that name, and makes it if need be.
+func (c *Coordinator) make(id string) (*group, int16) {
+	if g := c.groups[id]; g != nil {
+		return g, 0
+	}
+	if len(c.groups) >= c.cfg.MaxGroups {
+		return nil, kerr.GroupMaxSizeReached.Code
+	}
+	g := &group{id: id, offsets: map[topicPartition]*offset{}}
+	c.groups[id] = g
+	return g, 0
+}
+
+// tidy forgets a group that came to nothing: nobody ever joined fully, nothing was committed, and nothing of it is in the log.
+func (c *Coordinator) tidy(g *group) {
+	if g.classic != nil && g.classic.generation == 0 && g.empty() && len(g.offsets) == 0 && g.last == nil {
+		delete(c.groups, g.id)
+	}
+}
