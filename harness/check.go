@@ -110,6 +110,7 @@ func (r *run) save(j judgement) error {
 	if err := r.dir.saveCertificates(r.results.Claims, r.id); err != nil {
 		return infra("save the certificates", err)
 	}
+	r.facts.Notes = r.allNotes()
 	if err := r.dir.writeJSON(factsFile, r.facts); err != nil {
 		return infra("save the facts", err)
 	}
@@ -121,6 +122,9 @@ func (r *run) save(j judgement) error {
 		if err := r.dir.writeJSON(disagreementFile, both); err != nil {
 			return infra("save the disagreement", err)
 		}
+	}
+	if _, err := WriteReport(r.dir.path); err != nil { // the verdict does not depend on it
+		r.note("the page of the run could not be written: " + err.Error())
 	}
 	failed := r.results.Exit != model.ExitHeld
 	if err := r.dir.keepNodes(r.system.Nodes(), failed); err != nil {

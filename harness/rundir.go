@@ -20,6 +20,7 @@ const (
 	planFile     = "run.json"
 	factsFile    = "facts.json"
 	resultsFile  = "results.json"
+	reportFile   = "report.html"
 	certificates = "certificates"
 	nodesDir     = "nodes"
 	nodeLog      = "log"

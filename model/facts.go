@@ -14,6 +14,8 @@ type Facts struct {
 	Liveness      Recovery `json:"liveness"`
 	// Broken tells which part of the harness died and why, "" if none: then no claim is held.
 	Broken string `json:"broken"`
+	// Notes are remarkable things of which no claim speaks, such as a node that ended by itself.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Recovery is what was seen of the recovery after healing.

@@ -32,6 +32,7 @@ func commands() []*cobra.Command {
 		newTestCommand(),
 		newCheckCommand(),
 		newVerifyCommand(),
+		newReportCommand(),
 		newGateCommand(),
 		newBrokerCommand(),
 		newBenchCommand(),
