@@ -513,8 +513,12 @@ func (r *fifoRules) inverted(a *message) {
 // misnumbered reports sends whose numbers contradict real time.
 func (r *fifoRules) misnumbered(earlier, later *message) {
 	r.add(model.FIFO, model.FIFOInversion, later.send.Key, -1, func() string {
-		return fmt.Sprintf("Message %s was in the queue with number %d by %s, and yet message %s, sent after that at %s, was given the lower number %d.",
-			datum(earlier.send.Value), earlier.send.Number, stamp(time.Duration(second(earlier.moments()))), datum(later.send.Value), later.send.began(), later.send.Number)
+		how := "lower"
+		if later.send.Number == earlier.send.Number {
+			how = "same"
+		}
+		return fmt.Sprintf("Message %s was in the queue with number %d by %s, and yet message %s, sent after that at %s, was given the %s number %d.",
+			datum(earlier.send.Value), earlier.send.Number, stamp(time.Duration(second(earlier.moments()))), datum(later.send.Value), later.send.began(), how, later.send.Number)
 	}, role{"earlier", earlier.send}, role{"delivery", earlier.first}, role{"later", later.send})
 }
 

@@ -28,8 +28,8 @@ import (
 //	  replaced for certain if another began after it and was acknowledged before the look-up) lies above s, the committed offset went back;
 //	5 after the group has read everything, no due offset is left that nobody was given.
 //
-// 1, 2, 3 and 5 are a group-skip, 4 is a committed-offset-regression. Where nothing was ever committed the reset policy decides where an owner begins:
-// such positions are believed (resets).
+// 1, 2, 3 and 5 are a group-skip, 4 is a committed-offset-regression. Where no commit had been acknowledged when the look-up began the reset policy may have
+// decided where an owner begins: such positions are believed (resets).
 //
 // Owners: assignments may overlap, since a member that is cut off cannot know that it lost its partitions (overlaps). It is a double-owner when the coordinator took part
 // in it: a commit of an older generation accepted after one of a newer generation; or two processes of one generation, of which the
@@ -83,7 +83,7 @@ type owned struct {
 	highest   int64            // end of what was given
 	furthest  *stepped         // the poll that was given it
 	epochs    map[int32]*epoch // by process
-	asked     int              // commits that may have taken effect, since ever
+	committed uint64           // when a commit was acknowledged for the first time, 0: not yet
 	commits   []*stepped       // those that may still be the latest; open ones have no end
 	unknown   *stepped         // of commits of unknown outcome, the lowest
 	lookups   []uint64         // open assignments, by inv
@@ -231,7 +231,6 @@ func (m *GroupMonitor) begin(s *stepped) any {
 		if k.marks && k.base >= 0 {
 			_, _, w.unprocessed = k.processed.missing(k.base, s.Offset-1)
 		}
-		k.asked++
 		k.commits = append(k.commits, s)
 		return w
 	}
@@ -270,11 +269,13 @@ func (m *GroupMonitor) finish(s *stepped, remembered any) {
 func (m *GroupMonitor) commit(k *owned, s *stepped, w *wish) {
 	switch s.outcome {
 	case histories.Fail:
-		k.asked--
 		k.commits = slices.DeleteFunc(k.commits, func(c *stepped) bool { return c == w.s })
 		return
 	case histories.OK:
 		*w.s = *s
+		if k.committed == 0 {
+			k.committed = s.end
+		}
 	default:
 		k.commits = slices.DeleteFunc(k.commits, func(c *stepped) bool { return c == w.s })
 		if k.unknown == nil || s.Offset < k.unknown.Offset {
@@ -368,7 +369,7 @@ func (m *GroupMonitor) assigned(k *owned, s *stepped) {
 	if k.base < 0 {
 		k.base = s.Offset
 	}
-	if k.asked == 0 { // the reset policy decides
+	if k.committed == 0 || k.committed > s.inv { // the reset policy may have decided
 		m.count(model.GroupDelivery, "resets", 1)
 		k.given.add(k.base, s.Offset-1)
 		return

@@ -143,12 +143,15 @@ func groupRules(events []histories.Event) (skip, back, double bool) {
 	maybe := func(c *stepped, t uint64) bool { // it may have taken effect by t
 		return c.Do == histories.Commit && c.inv < t && !(c.outcome == histories.Fail && c.end < t)
 	}
+	reset := func(s *stepped) bool { // the look-up may have found nothing committed
+		return !slices.ContainsFunc(all, func(c *stepped) bool { return ok(c, histories.Commit) && c.end < s.inv })
+	}
 	given := func(o int64, t uint64) bool {
 		for _, s := range all {
 			if ok(s, histories.Delivered) && s.end < t && s.Offset <= o && o < s.Offset+s.Number {
 				return true
 			}
-			if ok(s, histories.Assigned) && s.end < t && o < s.Offset && !slices.ContainsFunc(all, func(c *stepped) bool { return maybe(c, s.end) }) {
+			if ok(s, histories.Assigned) && s.end < t && o < s.Offset && reset(s) {
 				return true // the reset policy gave it up
 			}
 		}
@@ -172,7 +175,7 @@ func groupRules(events []histories.Event) (skip, back, double bool) {
 			for _, n := range all {
 				double = double || ok(n, histories.Commit) && n.Number > s.Number && s.Number > 0 && n.end < s.inv && n.process != s.process
 			}
-		case ok(s, histories.Assigned) && slices.ContainsFunc(all, func(c *stepped) bool { return maybe(c, s.end) }):
+		case ok(s, histories.Assigned) && !reset(s):
 			skip = skip || lacks(base, s.Offset, s.end)
 			// Every commit that may be the latest lies above, and something was committed for certain.
 			lowest, certain := true, false

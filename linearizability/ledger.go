@@ -95,7 +95,7 @@ func (l *ledger) add(claim model.Claim, anomaly model.Anomaly, key string, offse
 	if c == nil {
 		c = &charges{proof: &model.Certificate{Version: 1, Claim: claim, Anomaly: anomaly, Partition: -1, Offset: offset, Object: key, Sentence: sentence(), Operations: []model.ProofOp{}}}
 		for _, r := range roles {
-			if r.op != nil && !slices.ContainsFunc(c.proof.Operations, func(p model.ProofOp) bool { return p.Op == r.op.inv }) {
+			if r.op != nil && !slices.ContainsFunc(c.proof.Operations, func(p model.ProofOp) bool { return p.Op == r.op.inv && p.Steps[0] == quoteStep(r.op.Step) }) {
 				c.proof.Operations = append(c.proof.Operations, r.op.proof(r.name))
 			}
 		}

@@ -467,6 +467,7 @@ func (r *queueRules) early(key string, ops []*leaseOp, culprit *leaseOp) {
 		}
 		roles = append(roles, role{"again", again.stepped})
 	default:
+		culprit = slices.MaxFunc(receives, func(a, b *leaseOp) int { return cmpInt(a.end, b.end) })
 		text = fmt.Sprintf("Message %s was handed out %d times between %s and %s, and no order of these receives leaves room for the lease of each.", name, len(receives), ops[0].began(), culprit.ended())
 		for _, op := range append(receives, others...) {
 			if len(roles) < 3 && op != culprit {

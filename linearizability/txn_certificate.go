@@ -58,12 +58,12 @@ func (c *txnCertificate) about(x *txnObject, value int64) {
 	c.Object, c.Value = x.name, strconv.FormatInt(value, 10)
 }
 
-// relate notes a relation, and its object.
+// relate notes a relation. The objects of a circle are those of its relations.
 func (c *txnCertificate) relate(a, b int32, kind dependency, x *txnObject, value int64) {
 	r := model.Relation{From: c.op(a), To: c.op(b), Kind: relationNames[kind], Value: value}
 	if x != nil {
 		r.Object = x.name
-		if names := strings.Split(c.Object, ","); !slices.Contains(names, x.name) {
+		if names := strings.Split(c.Object, ","); c.Value == "" && !slices.Contains(names, x.name) {
 			c.Object = strings.TrimPrefix(c.Object+","+x.name, ",")
 		}
 	}

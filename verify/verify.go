@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"ackproof/histories"
 	"ackproof/model"
@@ -16,7 +19,7 @@ import (
 // ErrRejected is the class of certificates that are not borne out by their history.
 var ErrRejected = errors.New("rejected")
 
-// ErrNoRule says that no rule judges the anomaly: nothing in a history alone proves it, or its checker is the only one who can.
+// ErrNoRule says that no history alone proves what the certificate claims: see Recovery.
 var ErrNoRule = errors.New("no rule")
 
 // value is what a record says about itself; offset tells where an operation puts it, −1 unknown.
@@ -135,25 +138,37 @@ func (o *operation) quote() model.Quote {
 // proof is a certificate with what the history says of it.
 type proof struct {
 	model.Certificate
-	ops   []*operation // of the partition, in the order of invocation
-	cited []*operation // as the certificate lists them
-	drain uint64       // sequence number at which the drain began, 0 if the history does not say
-	wrote map[value]bool
-	wrong string // the first reason to reject
+	ops     []*operation       // of the partition or the objects, in the order of invocation
+	cited   []*operation       // as the certificate lists them
+	said    [][]histories.Step // the steps that it quotes of each
+	drain   uint64             // sequence number at which the drain began, 0 if the history does not say
+	wrote   map[value]bool     // quoted values that anybody wrote
+	keys    []string           // the objects, if it is about such
+	number  int64              // its value, if that is a number
+	logs    bool               // its objects are logs: reads name offsets
+	placed  bool               // the certificate's offset has been checked
+	appends []*operation       // on the log that a consumer group reads
+	wrong   string             // the first reason to reject
 }
 
 // Certificate judges c against its history: nil accepts; ErrRejected, ErrNoRule, histories.ErrMalformed, or the error of reading. Memory grows
-// with the operations of the certificate's partition.
+// with the operations on the certificate's partition or objects.
 func Certificate(c model.Certificate, run uint64, events iter.Seq2[histories.Event, error]) error {
-	p := &proof{Certificate: c, wrote: make(map[value]bool)}
-	rule, known := rules[c.Anomaly]
-	if !known {
-		return fmt.Errorf("%w for the anomaly %q: it cannot be proven by operations of a log", ErrNoRule, c.Anomaly)
+	if c.Claim == model.Liveness {
+		return fmt.Errorf("%w for the claim %s: that something did not work again in time is what the harness knows, not the history", ErrNoRule, c.Claim)
 	}
-	p.need(c.Version == 1, "its version is %d, expected 1", c.Version)
-	p.need(c.Seal == c.Sum(), "its seal does not fit: something in it was changed")
-	p.need(c.Run == fmt.Sprintf("%016x", run), "it is about run %q, the history is of run %016x", c.Run, run)
-	p.need(c.Claim == rule.claim, "%s breaks the claim %s, not %s", c.Anomaly, rule.claim, c.Claim)
+	p := &proof{Certificate: c, wrote: make(map[value]bool)}
+	p.head(run)
+	prove := objectRules[c.Claim][c.Anomaly]
+	if rule := rules[c.Anomaly]; c.Partition >= 0 {
+		p.need(c.Claim == rule.claim, "%s breaks the claim %s, not %s", c.Anomaly, rule.claim, c.Claim)
+		prove = rule.prove
+	} else {
+		p.keys = append(strings.Split(c.Object, ","), c.Object)
+		p.number, _ = strconv.ParseInt(c.Value, 10, 64)
+		p.need(c.Partition == -1, "it is about partition %d, expected one from 0 on, or −1 for none", c.Partition)
+	}
+	p.need(prove != nil, "the claim %q is not broken by %q", c.Claim, c.Anomaly)
 	if err := p.load(events); err != nil {
 		return err
 	}
@@ -161,8 +176,34 @@ func Certificate(c model.Certificate, run uint64, events iter.Seq2[histories.Eve
 		p.compare(&c.Operations[i])
 	}
 	if p.wrong == "" {
-		rule.prove(p)
+		prove(p)
 	}
+	if c.Partition < 0 && !p.placed {
+		p.need(c.Offset == -1, "it names the offset %d, and no offset plays a part", c.Offset)
+	}
+	return p.verdict()
+}
+
+// Recovery judges a certificate of the claim liveness by what the harness saw of the recovery (facts.json): nil, or ErrRejected.
+func Recovery(c model.Certificate, run uint64, seen model.Recovery) error {
+	p := &proof{Certificate: c}
+	p.head(run)
+	p.need(c.Claim == model.Liveness && c.Anomaly == model.UnavailableAfterHeal, "the claim %s is not broken by %s", c.Claim, c.Anomaly)
+	p.need(c.Partition == -1 && c.Offset == -1 && c.Object == "" && len(c.Operations) == 0 && len(c.Relations) == 0, "it names operations, and none plays a part")
+	p.need(seen.Checked && len(seen.Unmet) > 0, "everything worked within the bound, or nobody looked")
+	p.need(len(seen.Unmet) > 0 && c.Value == seen.Unmet[0], "what did not work is %q, not %q", seen.Unmet, c.Value)
+	p.need(c.WithinNS == seen.BoundMS*int64(time.Millisecond), "the bound is %d ms, not %d ns", seen.BoundMS, c.WithinNS)
+	return p.verdict()
+}
+
+// head demands what every certificate has.
+func (p *proof) head(run uint64) {
+	p.need(p.Version == 1, "its version is %d, expected 1", p.Version)
+	p.need(p.Seal == p.Sum(), "its seal does not fit: something in it was changed")
+	p.need(p.Run == fmt.Sprintf("%016x", run), "it is about run %q, the history is of run %016x", p.Run, run)
+}
+
+func (p *proof) verdict() error {
 	if p.wrong != "" {
 		return fmt.Errorf("%w: %s", ErrRejected, p.wrong)
 	}
@@ -200,12 +241,15 @@ func (p *proof) load(events iter.Seq2[histories.Event, error]) error {
 		if !ev.Kind.IsOperation() {
 			continue
 		}
-		ev.Runs = slices.Clone(ev.Runs) // the reader uses their memory again
+		if ev.Kind != histories.Object && p.Partition < 0 && !p.feeds(&ev) {
+			continue
+		}
+		ev.Runs, ev.Steps = slices.Clone(ev.Runs), cloneSteps(ev.Steps) // the reader uses their memory again
 		o := kept[ev.Op]
 		switch {
 		case o != nil:
 			o.end, o.done = ev, true
-		case ev.Type == histories.Invoke && (ev.Partition == p.Partition || slices.ContainsFunc(p.Operations, func(c model.ProofOp) bool { return c.Op == ev.Op })):
+		case ev.Type == histories.Invoke && (p.concerns(&ev) || slices.ContainsFunc(p.Operations, func(c model.ProofOp) bool { return c.Op == ev.Op })):
 			o = &operation{begin: ev}
 			kept[ev.Op], p.ops = o, append(p.ops, o)
 		}
@@ -220,22 +264,95 @@ func (p *proof) load(events iter.Seq2[histories.Event, error]) error {
 	for _, c := range p.Operations {
 		p.cited = append(p.cited, kept[c.Op])
 	}
-	p.ops = slices.DeleteFunc(p.ops, func(o *operation) bool { return o.begin.Partition != p.Partition })
+	for _, o := range p.ops {
+		if o.begin.Kind != histories.Object && p.Partition < 0 {
+			p.appends = append(p.appends, o)
+		}
+		for _, s := range o.end.Steps {
+			p.logs = p.logs || s.Do == histories.Read && s.Value.Form == histories.Int || s.Offset > 0
+		}
+	}
+	p.ops = slices.DeleteFunc(p.ops, func(o *operation) bool {
+		return p.Partition >= 0 && o.begin.Partition != p.Partition || p.Partition < 0 && o.begin.Kind != histories.Object
+	})
 	return nil
+}
+
+// concerns tells whether an operation is one of the certificate's partition or objects.
+func (p *proof) concerns(ev *histories.Event) bool {
+	switch {
+	case p.Partition >= 0:
+		return ev.Kind != histories.Object && ev.Partition == p.Partition
+	case ev.Kind != histories.Object || p.Claim == model.Serializability || p.Claim == model.Atomicity: // whether one committed may show anywhere
+		return true
+	}
+	return slices.ContainsFunc(ev.Steps, func(s histories.Step) bool { return p.isAbout(s.Key) })
+}
+
+func (p *proof) isAbout(key string) bool { return slices.Contains(p.keys, key) }
+
+// feeds tells whether an event is about the log that the certificate's consumer group reads: the object is "group/partition".
+func (p *proof) feeds(ev *histories.Event) bool {
+	partition, err := strconv.Atoi(p.Object[strings.LastIndexByte(p.Object, '/')+1:])
+	return err == nil && int(ev.Partition) == partition && (ev.Kind == histories.Append || ev.Kind == histories.StartOffset)
+}
+
+func cloneSteps(steps []histories.Step) []histories.Step {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		steps[i].Value.List = slices.Clone(steps[i].Value.List)
+	}
+	return steps
+}
+
+func quoteOf(s histories.Step) model.QuotedStep {
+	return model.QuotedStep{Does: s.Do.String(), Object: s.Key, Value: s.Value.String(), Old: s.Old.String(), Offset: s.Offset, Number: s.Number}
+}
+
+// compareObject demands that an operation on objects stands in the history as it is quoted.
+func (p *proof) compareObject(c *model.ProofOp, o *operation) {
+	all, does := append(slices.Clone(o.end.Steps), o.begin.Steps...), "transaction"
+	var said []histories.Step
+	for _, q := range c.Steps {
+		i := slices.IndexFunc(all, func(s histories.Step) bool { return quoteOf(s) == q })
+		if p.need(i >= 0 && p.isAbout(q.Object), "operation %d has no step %+v on the certificate's object", c.Op, q) {
+			said = append(said, all[i])
+		}
+	}
+	if len(said) == 1 {
+		does = said[0].Do.String()
+	} else if len(said) > 1 {
+		does = "txn"
+	}
+	if does == "transaction" {
+		p.need(c.Role == "T"+strconv.Itoa(len(p.said)+1), "transaction %d is called %q", len(p.said)+1, c.Role)
+	}
+	p.need(c.What == does, "operation %d is %s, not %s", c.Op, does, c.What)
+	p.said = append(p.said, said)
 }
 
 // compare demands that an operation stands in the history as it is quoted.
 func (p *proof) compare(c *model.ProofOp) {
 	o := p.cited[slices.IndexFunc(p.Operations, func(d model.ProofOp) bool { return d.Op == c.Op })]
-	if !p.need(o != nil, "the history has no operation %d", c.Op) || !p.need(c.Quote != nil, "operation %d is not quoted", c.Op) {
+	if !p.need(o != nil, "the history has no operation %d", c.Op) {
 		return
 	}
-	ended := int64(-1)
+	ended, over := int64(-1), o.end.Seq
 	if o.done {
 		ended = int64(o.end.Time)
 	}
-	p.need(c.What == o.begin.Kind.String() && c.Process == o.begin.Process && c.Invoked == int64(o.begin.Time) && c.EndSeq == o.end.Seq && c.Ended == ended,
+	if c.EndSeq == 0 && !slices.ContainsFunc(p.cited, func(d *operation) bool { return d != o && d.end.Seq > over }) { // judged before it ended
+		ended, over = -1, 0
+	}
+	p.need(c.Process == o.begin.Process && c.Invoked == int64(o.begin.Time) && c.EndSeq == over && c.Ended == ended,
 		"operation %d is %s of process %d, from %d ns to %d ns and event %d, not %+v", c.Op, o.begin.Kind, o.begin.Process, int64(o.begin.Time), ended, o.end.Seq, *c)
+	if p.Partition < 0 {
+		p.compareObject(c, o)
+		return
+	}
+	if !p.need(c.Quote != nil && c.What == o.begin.Kind.String(), "operation %d is %s, and not quoted as such", c.Op, o.begin.Kind) {
+		return
+	}
 	said, want := *c.Quote, o.quote()
 	said.Records = nil
 	p.need(fmt.Sprint(said) == fmt.Sprint(want), "operation %d is %+v in the history, not %+v", c.Op, want, said)

@@ -73,7 +73,7 @@ var groupChecker = Checker{"consumer groups", []string{"linearizability"}, "^Tes
 	{"linearizability/groups.go", `newer.end < s.inv && newer.process != s.process {`, `newer.inv < s.inv && newer.process != s.process {`, "commits that overlap are fenced"},
 	{"linearizability/groups.go", `if e.generation > 0 && e.generation == s.Number && e.rival == nil {`, `if e.generation > 0 && e.rival == nil {`, "owners of different generations are rivals"},
 	{"linearizability/groups.go", `if r := e.rival; r != nil && r.end < s.inv {`, `if r := e.rival; r != nil {`, "a poll that overlaps the other's assignment shows two owners"},
-	{"linearizability/groups.go", `if k.asked == 0 { // the reset`, `if k.asked < 0 { // the reset`, "where the reset policy lets an owner begin counts as skipped"},
+	{"linearizability/groups.go", `if k.committed == 0 || k.committed > s.inv { // the reset`, `if false { // the reset`, "where the reset policy lets an owner begin counts as skipped"},
 	{"linearizability/groups.go", `m.missing(k, k.base, s.Offset-1)
 		if k.marks`, `m.missing(k, k.base, s.Offset)
 		if k.marks`, "a commit gives up the offset that it names"},

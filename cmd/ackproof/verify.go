@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ackproof/harness"
 	"ackproof/histories"
 	"ackproof/model"
 	"ackproof/verify"
@@ -24,10 +25,11 @@ func newVerifyCommand() *cobra.Command {
 		Short: "judge one certificate against its history",
 		Long: `Reads a certificate and the history that it is about, and judges it by code that shares nothing
 with the checkers: the operations must stand in the history exactly as they are quoted, and
-together they must prove the anomaly.
+together they must prove the anomaly. Every anomaly that test and check report has a rule. What
+did not work after healing (liveness) is compared with the facts.json beside the history.
 
-Exit codes: 0 accepted; 1 rejected, with the reason; 2 the anomaly has no rule; 254 wrong usage,
-or a certificate or history that is malformed or cannot be read.`,
+Exit codes: 0 accepted; 1 rejected, with the reason; 254 wrong usage, or a certificate or history
+that is malformed or cannot be read.`,
 		Example: `  ackproof verify store/latest/certificates/no-loss-1.json`,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -64,14 +66,19 @@ func runVerify(path, history string, asJSON bool, stdout io.Writer) error {
 		return usagef("%v", err)
 	}
 	defer in.Close()
-	err = verify.Certificate(c, in.Header().Run, in.All())
+	if c.Claim == model.Liveness {
+		var facts model.Facts
+		if facts, err = harness.LoadFacts(filepath.Dir(history)); err == nil {
+			err = verify.Recovery(c, in.Header().Run, facts.Liveness)
+		}
+	} else {
+		err = verify.Certificate(c, in.Header().Run, in.All())
+	}
 	code := model.ExitHeld
 	switch {
 	case err == nil:
 	case errors.Is(err, verify.ErrRejected):
 		code = model.ExitViolated
-	case errors.Is(err, verify.ErrNoRule):
-		code = model.ExitUndecided
 	default:
 		return usagef("%v", err)
 	}
