@@ -25,7 +25,7 @@ var Folders = []Folder{
 	{"ci", []string{"sim", "harness", "report", "workloads", "nemesis", "systems", "linearizability", "model", "histories", "broker/fault"}},
 	{"bench", nil},
 	{"bench/checkers", []string{"linearizability", "model", "histories"}},
-	{"sim", []string{"broker", "workloads", "nemesis", "linearizability", "model", "histories"}},
+	{"sim", []string{"broker", "workloads", "nemesis", "systems", "linearizability", "model", "histories"}},
 	{"harness", []string{"report", "workloads", "nemesis", "systems", "linearizability", "model", "histories"}},
 	{"report", []string{"linearizability", "model", "histories"}},
 	{"workloads", []string{"systems", "model", "histories"}},

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"ackproof/broker/storage"
+	"ackproof/broker/storage/memlog"
+)
+
+// memory is a Disk of memory logs.
+type memory struct {
+	names []string
+	logs  map[string]*memlog.Disk // looked up only
+}
+
+// Memory makes a disk of memory logs: quick, and without recovery code of its own. At a loss of power each log keeps what was flushed and some of the
+// batches that follow it.
+func Memory(int) Disk { return &memory{logs: map[string]*memlog.Disk{}} }
+
+func (m *memory) Open(folder string) (storage.Log, error) {
+	d := m.logs[folder]
+	if d == nil {
+		d = memlog.NewDisk()
+		m.logs[folder] = d
+		m.names = append(m.names, folder)
+		slices.Sort(m.names)
+	}
+	return d.Open()
+}
+
+func (m *memory) Folders() []string { return slices.Clone(m.names) }
+
+func (m *memory) Remove(folder string) {
+	delete(m.logs, folder)
+	m.names = slices.DeleteFunc(m.names, func(n string) bool { return n == folder })
+}
+
+func (m *memory) Crash() {
+	for _, name := range m.names {
+		m.logs[name].Crash(1 << 30)
+	}
+}
+
+func (m *memory) PowerLoss(r *rand.Rand) {
+	for _, name := range m.names {
+		m.logs[name].Crash(r.IntN(4))
+	}
+}

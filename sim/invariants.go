@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"fmt"
+
+	"ackproof/broker/core/partition"
+	"ackproof/sim/world"
+)
+
+// invariants are looked at after every step of every replica: what must be true inside, whatever clients see.
+type invariants struct {
+	w       *world.World
+	clean   bool // nothing committed may ever be lost
+	leaders []map[int32]int32
+	// committed is the largest high watermark that a leader had, per partition.
+	committed []int64
+	broken    []string
+}
+
+const brokenAtMost = 5
+
+func newInvariants(c Case, w *world.World) *invariants {
+	v := &invariants{w: w, clean: !c.Unclean, committed: make([]int64, c.Partitions)}
+	for range c.Partitions {
+		v.leaders = append(v.leaders, map[int32]int32{})
+	}
+	return v
+}
+
+func (v *invariants) complain(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	v.w.Note("broken")
+	v.w.Say("invariant: %s", text)
+	if len(v.broken) < brokenAtMost {
+		v.broken = append(v.broken, fmt.Sprintf("%.3f s: %s", v.w.Now().Seconds(), text))
+	}
+}
+
+func (v *invariants) stepped(node, p int32, before, after partition.Status) {
+	if after.Role == partition.Failed || int(p) >= len(v.committed) {
+		return
+	}
+	// R22
+	if after.LogStart > after.HighWatermark || after.HighWatermark > after.LogEnd {
+		v.complain("n%d p%d: log start %d, high watermark %d, log end %d are not in this order", node, p, after.LogStart, after.HighWatermark, after.LogEnd)
+	}
+	// R1: it never falls within an epoch.
+	if before.LeaderEpoch == after.LeaderEpoch && before.Role == after.Role && after.Role != partition.Idle && after.HighWatermark < before.HighWatermark && v.clean {
+		v.complain("n%d p%d: the high watermark fell from %d to %d in epoch %d", node, p, before.HighWatermark, after.HighWatermark, after.LeaderEpoch)
+	}
+	if after.Role != partition.Leader {
+		return
+	}
+	if other, led := v.leaders[p][after.LeaderEpoch]; !led {
+		v.leaders[p][after.LeaderEpoch] = node
+		if v.clean && after.LogEnd < v.committed[p] {
+			v.complain("n%d leads p%d in epoch %d with a log that ends at %d, committed was everything below %d", node, p, after.LeaderEpoch, after.LogEnd, v.committed[p])
+		}
+	} else if other != node {
+		v.complain("n%d and n%d both lead p%d in epoch %d", other, node, p, after.LeaderEpoch)
+	}
+	v.committed[p] = max(v.committed[p], after.HighWatermark)
+}
