@@ -32,8 +32,10 @@ type Config struct {
 	AutoCreate        bool
 	AllowSingleCopy   bool
 	MaxMessageBytes   int32
-	FlushEach         bool // log.flush.interval.messages=1: a batch counts after its flush (S1)
+	FlushEach         bool   // log.flush.interval.messages=1: a batch counts after its flush (S1)
+	Store             string // log.store: wal or segment
 	SegmentBytes      int64
+	IndexBytes        int64 // log.index.interval.bytes, of store segment
 	ProducerExpiry    time.Duration
 	CheckpointEach    time.Duration
 

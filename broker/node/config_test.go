@@ -61,6 +61,9 @@ func TestLoadConfigErrors(t *testing.T) {
 		"short lag":          {"", with("replica.lag.time.max.ms=500"), []string{"replica.fetch.wait.max.ms = 500"}},
 		"short election":     {"", with("controller.quorum.election.timeout.ms=100"), []string{"ackproof.raft.tick.ms"}},
 		"open profile":       {"", with("ackproof.pprof.listen=0.0.0.0:6060"), []string{"loopback"}},
+		"unknown store":      {"", with("log.store=log"), []string{"log.store", `"log"`, "wal or segment"}},
+		"small segment":      {"", with("log.segment.bytes=100"), []string{"log.segment.bytes", "256"}},
+		"large segment":      {"", with("log.segment.bytes=2147483648"), []string{"log.segment.bytes", "2147483647"}},
 		"level":              {"", with("ackproof.log.level=loud"), []string{"ackproof.log.level"}},
 		"several at a time":  {"", with("num.partitions=x", "default.replication.factor=y"), []string{"num.partitions", "default.replication.factor"}},
 		"file value of none": {"", with("request.timeout.ms="), []string{"request.timeout.ms"}},
@@ -125,11 +128,9 @@ func TestOpenErrors(t *testing.T) {
 		}
 	}
 	c.halt(0)
-	cfg, err := LoadConfig("", []string{"node.id=1", "listeners=127.0.0.1:0", "log.dirs=" + c.dirs[0], "ackproof.cluster.id=another"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(cfg, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), `cluster "ackproof"`) {
-		t.Errorf("the folder of another cluster: %v", err)
+	for set, want := range map[string]string{"ackproof.cluster.id=another": `cluster "ackproof"`, "log.store=segment": "log.store = wal"} {
+		if got := open("log.dirs="+c.dirs[0], set); !strings.Contains(got, want) {
+			t.Errorf("a folder of something else than %s: %s; should say %q", set, got, want)
+		}
 	}
 }

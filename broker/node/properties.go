@@ -17,7 +17,7 @@ type Property struct {
 	set     func(c *Config, value string) error
 }
 
-// Properties lists every key that LoadConfig knows. Keys that begin with "ackproof." are our own, all others are Kafka's.
+// Properties lists every key that LoadConfig knows. Keys that begin with "ackproof." are our own, and so is log.store; all others are Kafka's.
 func Properties() []Property {
 	return []Property{
 		{"node.id", "", "this broker's id, one of controller.quorum.voters (required)", int32Of(func(c *Config) *int32 { return &c.NodeID }, 0)},
@@ -62,7 +62,22 @@ func Properties() []Property {
 			c.FlushEach = n == 1
 			return nil
 		}},
-		{"log.segment.bytes", "0", "size of a log segment; 0 = what the store likes best", int64Of(func(c *Config) *int64 { return &c.SegmentBytes }, 0)},
+		{"log.store", storeWAL, "how partitions are stored: wal (tidwall/wal) or segment (Kafka's own layout)", func(c *Config, v string) error {
+			if v != storeWAL && v != storeSegment {
+				return errors.New("expected wal or segment")
+			}
+			c.Store = v
+			return nil
+		}},
+		{"log.segment.bytes", "0", "size of a log segment, at most 2147483647; 0 = what the store likes best", func(c *Config, v string) error {
+			n, err := strconv.ParseInt(v, 10, 32)
+			if err != nil || n != 0 && n < 256 {
+				return errors.New("expected 0, or a number from 256 to 2147483647")
+			}
+			c.SegmentBytes = n
+			return nil
+		}},
+		{"log.index.interval.bytes", "4096", "bytes of a log per entry of its index, of store segment", int64Of(func(c *Config) *int64 { return &c.IndexBytes }, 1)},
 		{"producer.id.expiration.ms", "86400000", "when an idle producer's sequence is forgotten (R29)", msOf(func(c *Config) *time.Duration { return &c.ProducerExpiry })},
 		{"replica.high.watermark.checkpoint.interval.ms", "5000", "how often the high watermark is saved", msOf(func(c *Config) *time.Duration { return &c.CheckpointEach })},
 

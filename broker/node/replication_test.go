@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,7 +18,16 @@ import (
 // TestLeadersComeAndGo: what was acknowledged survives a clean stop, a failure and a restart of whoever leads, in order and once.
 func TestLeadersComeAndGo(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
+	for _, store := range []string{storeWAL, storeSegment} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			testLeadersComeAndGo(t, store)
+		})
+	}
+}
+
+func testLeadersComeAndGo(t *testing.T, store string) {
+	c := newCluster(t, 3, "log.store="+store, "log.segment.bytes=20000")
 	c.create("t", 1, 3)
 	var mu sync.Mutex
 	acked := map[string]bool{}
@@ -113,13 +123,22 @@ func TestRestart(t *testing.T) {
 // (R23).
 func TestDamagedLogIsRebuilt(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
+	for store, folder := range map[string]string{storeWAL: "log", storeSegment: "."} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			testDamagedLogIsRebuilt(t, store, folder)
+		})
+	}
+}
+
+func testDamagedLogIsRebuilt(t *testing.T, store, files string) {
+	c := newCluster(t, 3, "log.store="+store)
 	c.create("t", 1, 3)
 	c.produce(c.client(), "t", 0, "a", 200)
 	victim := 0
 	c.halt(victim)
 	folder := filepath.Join(c.dirs[victim], "t-0")
-	damage(t, folder)
+	damage(t, folder, files)
 	c.start(victim, 0)
 	c.awaitISR("t", 3)
 	c.sameLogs("t", 0)
@@ -130,17 +149,19 @@ func TestDamagedLogIsRebuilt(t *testing.T) {
 	c.consume("t", 0, 200)
 }
 
-// damage flips a bit in the first batch of a log, and takes away its mark of a clean stop, so that it is looked at.
-func damage(t *testing.T, folder string) {
+// damage flips a bit in the first batch of a log, whose files are in the given folder of its own, and takes away its mark of a clean stop, so that it is looked at.
+func damage(t *testing.T, folder, files string) {
 	t.Helper()
 	if err := os.Remove(filepath.Join(folder, "clean")); err != nil {
 		t.Fatal(err)
 	}
-	files, err := os.ReadDir(filepath.Join(folder, "log"))
-	if err != nil || len(files) == 0 {
+	segments, err := filepath.Glob(filepath.Join(folder, files, "0*"))
+	slices.Sort(segments)
+	segments = slices.DeleteFunc(segments, func(path string) bool { return strings.HasSuffix(path, "index") })
+	if err != nil || len(segments) == 0 {
 		t.Fatal("no segment files", err)
 	}
-	path := filepath.Join(folder, "log", files[0].Name())
+	path := segments[0]
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +184,7 @@ func TestRebuildingCopyDoesNotLead(t *testing.T) {
 	c.create("t", 1, 1)
 	c.produce(c.client(), "t", 0, "a", 20)
 	c.halt(0)
-	damage(t, filepath.Join(c.dirs[0], "t-0"))
+	damage(t, filepath.Join(c.dirs[0], "t-0"), "log")
 	for range 2 { // also after another start, when the new folder is nothing special any more
 		c.start(0, 0)
 		c.awaitBrokers(1)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/recent"
+	"ackproof/broker/storage/segment"
 	"ackproof/broker/storage/wal"
 )
 
@@ -29,8 +31,7 @@ import (
 //	damaged/       logs that were found damaged, kept for whoever wants to look at them
 type store struct {
 	dir      string
-	segment  int
-	cache    *recent.Cache
+	openAt   func(dir string) (storage.Log, error) // opens or makes a partition's log
 	log      *slog.Logger
 	previous int64 // broker epoch of the clean stop before, −1 if the last stop was not clean
 }
@@ -49,6 +50,7 @@ const (
 type owner struct {
 	Cluster string `json:"cluster"`
 	Node    int32  `json:"node"`
+	Store   string `json:"store"` // log.store: one store would take the other's files for none at all
 }
 
 type cleanStop struct {
@@ -57,11 +59,11 @@ type cleanStop struct {
 
 // openStore takes the folder, which must be new or this node's, and removes the marker of a clean stop.
 func openStore(cfg Config, cacheBytes int, log *slog.Logger) (*store, error) {
-	s := &store{dir: cfg.LogDir, segment: int(cfg.SegmentBytes), cache: recent.New(cacheBytes), log: log, previous: -1}
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+	s := &store{dir: cfg.LogDir, openAt: logOpener(cfg, recent.New(cacheBytes)), log: log, previous: -1}
+	if err := durable.MakeDir(s.dir); err != nil {
 		return nil, fmt.Errorf("log.dirs: %w", err)
 	}
-	own := owner{cfg.Cluster, cfg.NodeID}
+	own := owner{cfg.Cluster, cfg.NodeID, cfg.Store}
 	var found owner
 	switch err := readJSON(s.path(ownerFile), &found); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -70,8 +72,10 @@ func openStore(cfg Config, cacheBytes int, log *slog.Logger) (*store, error) {
 		}
 	case err != nil:
 		return nil, err
-	case found != own:
+	case found.Cluster != own.Cluster || found.Node != own.Node:
 		return nil, fmt.Errorf("log.dirs = %s belongs to node %d of cluster %q, this is node %d of cluster %q", s.dir, found.Node, found.Cluster, own.Node, own.Cluster)
+	case cmp.Or(found.Store, storeWAL) != own.Store: // folders from before there was a choice do not say it
+		return nil, fmt.Errorf("log.dirs = %s was written with log.store = %s, this is log.store = %s", s.dir, cmp.Or(found.Store, storeWAL), own.Store)
 	}
 	var stop cleanStop
 	switch err := readJSON(s.path(cleanFile), &stop); {
@@ -164,12 +168,30 @@ func (s *store) readTopicID(name string) (id [16]byte, err error) {
 	return id, nil
 }
 
-func (s *store) openLog(name string) (storage.Log, error) {
-	log, err := wal.Open(s.path(name), wal.Options{SegmentBytes: s.segment, Cache: s.cache})
-	if err != nil {
-		return nil, err
+func (s *store) openLog(name string) (storage.Log, error) { return s.openAt(s.path(name)) }
+
+// What log.store can be.
+const (
+	storeWAL     = "wal"
+	storeSegment = "segment"
+)
+
+// logOpener gives the function that opens a partition's log in the way that the configuration asks for.
+func logOpener(cfg Config, cache *recent.Cache) func(dir string) (storage.Log, error) {
+	return func(dir string) (storage.Log, error) {
+		if cfg.Store == storeSegment {
+			l, err := segment.Open(dir, segment.Options{SegmentBytes: cfg.SegmentBytes, IndexBytes: cfg.IndexBytes, Cache: cache})
+			if err != nil {
+				return nil, err // not l: a nil pointer in an interface is not nil
+			}
+			return l, nil
+		}
+		l, err := wal.Open(dir, wal.Options{SegmentBytes: int(cfg.SegmentBytes), Cache: cache})
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
 	}
-	return log, nil
 }
 
 // create makes a partition's folder and opens an empty log in it. The topic id is durable before the log exists (R24); rebuilding marks the copy as
