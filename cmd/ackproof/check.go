@@ -26,8 +26,23 @@ type checkFlags struct {
 	contract     string
 	claims       string
 	certificates string
+	isolation    string
+	interleaved  bool
+	dedupWindow  time.Duration
+	drift        float64
 	drained      bool
 	json         bool
+	given        []string // those of onlyFor that were given
+}
+
+// onlyFor says which models a flag is for.
+var onlyFor = map[string][]string{
+	"contract":     {"log", "groups"},
+	"isolation":    {"list-append"},
+	"interleaved":  {"list-append"},
+	"dedup-window": {"fifo"},
+	"drift":        {"queue", "fifo"},
+	"drained":      {"log", "groups"},
 }
 
 func newCheckCommand() *cobra.Command {
@@ -43,26 +58,57 @@ harness knew, with the same verdicts. Any other log is judged as one of a strong
 missing at the log's end is judged only if the history marks where its drain begins, or with
 --drained.
 
+Models, with the claims that each decides (in brackets: only if asked for, by name or all):
+  log             the claims of its contract [read-after-ack]. Levels: L0 one log is
+                  offset-agreement, no-phantom and no-loss; L1 adds real-time-order, L2
+                  session-reads, L3 read-after-ack, with which reads are linearizable too
+  list-append     serializability, of logs atomicity too; --isolation says how much of it
+  groups, commits group-delivery, commit-safety
+  queue           lease, no-phantom [no-loss, no-duplicate]; --drift
+  fifo            fifo, no-phantom, no-duplicate, dedup-window with --dedup-window [no-loss]
+  set             no-loss, no-phantom, no-dirty-read [read-after-ack, no-duplicate]
+  total-queue     no-loss, no-phantom [no-duplicate]
+  register, cas-register, multi-register, mutex, kv, stream: linearizable
+
+A claim that cannot be decided is undecided; the reason names the operations that leave it open
+and what would settle it.
+
 Exit codes: 0 every claim asked for held; 1 at least one violated; 2 none violated, at least
 one undecided or not tested, as in an empty history; 254 wrong usage or a malformed history;
 255 ackproof itself is at fault.`,
 		Example: `  ackproof check store/latest/history.bin
-  ackproof check --model log --claims all jepsen/history.edn`,
+  ackproof check --model log --claims all jepsen/history.edn
+  ackproof check --isolation snapshot-isolation list-append.edn
+  ackproof check --model fifo --dedup-window 5m orders.jsonl`,
 		Args: cobra.ExactArgs(1),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.format, "format", "auto", "format of FILE: auto (by its content), or one of: "+strings.Join(formats(), ", "))
 	flags.StringVar(&f.model, "model", "auto", "what the history is of: auto (by its operations), or one of: "+strings.Join(modelNames(), ", "))
-	flags.StringVar(&f.contract, "contract", "", "file with the contract of a log (JSON, as in run.json)")
+	flags.StringVar(&f.contract, "contract", "", "file with the contract of a log (JSON, as in run.json); of a group only whether its log is dense counts")
 	flags.StringVar(&f.claims, "claims", "", "claims to decide, separated by commas; all adds the opt-in ones, and that a log has no gaps (default: every claim of the contract)")
 	flags.BoolVar(&f.drained, "drained", false, "take what was read after the last acknowledgement for the log as it stays (default: only if the history marks where its drain begins)")
+	flags.StringVar(&f.isolation, "isolation", linearizability.StrictSerializable.String(), "level of transactions: strict-serializable, serializable, snapshot-isolation or read-committed")
+	flags.BoolVar(&f.interleaved, "interleaved", false, "transactions on logs may write between each other's records, as in Kafka: only what was read counts (default: their order counts too)")
+	flags.DurationVar(&f.dedupWindow, "dedup-window", 0, "fifo: how long a deduplication id is remembered, such as 5m (default: not promised)")
+	flags.Float64Var(&f.drift, "drift", 0, "queue, fifo: by which part a lease or window may last shorter than promised, from 0 to below 1 (0.01: one per cent)")
 	flags.StringVar(&f.certificates, "certificates", "", "directory to write the certificates to (default: they are not written)")
 	flags.BoolVar(&f.json, "json", false, "results as JSON on stdout, all else on stderr")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("claims") && len(list(f.claims)) == 0 {
 			return usagef("--claims is empty, expected all or a list of claims")
 		}
+		if f.drift < 0 || f.drift >= 1 {
+			return usagef("--drift is %v, expected from 0 to below 1", f.drift)
+		}
+		if f.dedupWindow < 0 {
+			return usagef("--dedup-window is %v, expected a duration from 0 on", f.dedupWindow)
+		}
+		for name := range onlyFor {
+			f.given = append(f.given, name)
+		}
+		f.given = slices.DeleteFunc(f.given, func(name string) bool { return !cmd.Flags().Changed(name) })
 		return runCheck(args[0], f, os.Stdout, os.Stderr)
 	}
 	return cmd
@@ -85,8 +131,10 @@ func runCheck(path string, f checkFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if f.contract != "" && m.name != "log" {
-		return usagef("--contract %s with the model %s, expected a log", f.contract, m.name)
+	for _, name := range f.given {
+		if !slices.Contains(onlyFor[name], m.name) {
+			return usagef("--%s with the model %s, expected it with %s", name, m.name, strings.Join(onlyFor[name], " or "))
+		}
 	}
 	c, err := m.check(s, f)
 	if err != nil {
@@ -191,7 +239,7 @@ type historyModel struct {
 
 // historyModels are all kinds, as --model names them.
 func historyModels() []historyModel {
-	all := []historyModel{{"log", checkLog}, {"list-append", checkTransactions}, {"queue", checkQueue("queue", linearizability.CheckWorkQueue)}, {"fifo", checkQueue("fifo", linearizability.CheckFIFO)}}
+	all := []historyModel{{"log", checkLog}, {"list-append", checkTransactions}, {"groups", checkGroups}, {"commits", checkCommits}, {"queue", checkQueue("queue", linearizability.CheckWorkQueue)}, {"fifo", checkQueue("fifo", linearizability.CheckFIFO)}}
 	for _, name := range linearizability.ObjectModels() {
 		all = append(all, historyModel{name, checkObjects(name)})
 	}
@@ -237,10 +285,12 @@ func chooseModel(s *surveyed, f checkFlags) (historyModel, error) {
 		return historyModel{}, usagef("--model fifo, but %s has drains, which say nothing of an order; expected --model queue", s.path)
 	case i < 0:
 		return historyModel{}, usagef("--model is %q, expected auto or one of: %s", name, strings.Join(modelNames(), ", "))
-	case objects && name == "log":
+	case objects && name == "log" && !s.grouped():
 		return historyModel{}, usagef("--model log, but %s has operations on objects", s.path)
 	case !objects && name != "log" && s.operations > 0:
 		return historyModel{}, usagef("--model %s, but %s has operations on a log", name, s.path)
+	case (name == "groups" || name == "commits") && objects && !s.grouped():
+		return historyModel{}, usagef("--model %s, but %s has operations on other objects than groups", name, s.path)
 	}
 	return all[i], nil
 }
@@ -252,6 +302,10 @@ func guess(s *surveyed, f checkFlags) (string, error) {
 		return "list-append", nil
 	case s.does[histories.Receive] || s.does[histories.Ack]:
 		return "queue", nil
+	case s.grouped() && s.only(histories.Commit, histories.Committed):
+		return "commits", nil
+	case s.grouped():
+		return "groups", nil
 	}
 	in, err := open(s.path, f.format)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
@@ -31,23 +32,44 @@ func checkObjects(name string) func(s *surveyed, f checkFlags) (*checked, error)
 	}
 }
 
-// checkTransactions judges lists that transactions append to and read, as strictly serializable.
+// checkTransactions judges lists or logs that transactions append to and read, at the level that was asked for.
 func checkTransactions(s *surveyed, f checkFlags) (*checked, error) {
-	asked, err := askedOf("list-append", f.claims, []model.Claim{model.Serializability}, nil)
+	level, err := linearizability.ParseLevel(f.isolation)
 	if err != nil {
-		return nil, err
+		return nil, usagef("--isolation: %v", err)
+	}
+	o := linearizability.TransactionOptions{Level: level, Interleaved: f.interleaved}
+	if f.claims != "" && f.claims != "all" { // else what such objects promise: of lists that is less than of logs
+		if o.Claims, err = askedOf("list-append", f.claims, []model.Claim{model.Serializability, model.Atomicity}, nil); err != nil {
+			return nil, err
+		}
 	}
 	in, err := open(s.path, f.format)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	a, err := linearizability.CheckTransactions(in.All(), linearizability.TransactionOptions{Claims: asked})
+	a, err := linearizability.CheckTransactions(in.All(), o)
 	if err != nil {
 		return nil, named(s.path, err)
 	}
 	out := &checked{answer: &linearizability.Answer{Claims: a.Claims, Operations: a.Operations}}
 	out.Basis = "a promise of transactions that are " + a.Level.String()
+	return out, nil
+}
+
+// monitored judges by one of the checkers that take MonitorOptions.
+func monitored(s *surveyed, f checkFlags, basis string, check func(iter.Seq2[histories.Event, error], linearizability.MonitorOptions) (*linearizability.Answer, error), o linearizability.MonitorOptions) (*checked, error) {
+	in, err := open(s.path, f.format)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	out := &checked{}
+	out.Basis = basis
+	if out.answer, err = check(in.All(), o); err != nil {
+		return nil, named(s.path, err)
+	}
 	return out, nil
 }
 
@@ -60,22 +82,86 @@ var queueClaims = map[string][2][]model.Claim{
 // checkQueue judges queues whose messages have leases or an order.
 func checkQueue(name string, check func(iter.Seq2[histories.Event, error], linearizability.MonitorOptions) (*linearizability.Answer, error)) func(s *surveyed, f checkFlags) (*checked, error) {
 	return func(s *surveyed, f checkFlags) (*checked, error) {
-		asked, err := askedOf(name, f.claims, queueClaims[name][0], queueClaims[name][1])
+		promised, basis := queueClaims[name][0], "a queue that hands out with leases, at least once"
+		if name == "fifo" {
+			basis = "a queue that hands out first what came in first"
+		}
+		if f.dedupWindow > 0 {
+			promised = append(slices.Clone(promised), model.DedupWindow)
+			basis += fmt.Sprintf(", and knows an id again for %v", f.dedupWindow)
+		}
+		asked, err := askedOf(name, f.claims, promised, queueClaims[name][1])
 		if err != nil {
 			return nil, err
 		}
-		in, err := open(s.path, f.format)
-		if err != nil {
-			return nil, err
-		}
-		defer in.Close()
-		out := &checked{}
-		out.Basis = map[string]string{"queue": "a queue that hands out with leases, at least once", "fifo": "a queue that hands out first what came in first"}[name]
-		if out.answer, err = check(in.All(), linearizability.MonitorOptions{Claims: asked}); err != nil {
-			return nil, named(s.path, err)
-		}
-		return out, nil
+		return monitored(s, f, basis, check, linearizability.MonitorOptions{Claims: asked, Drift: f.drift, Window: int64(f.dedupWindow)})
 	}
+}
+
+// checkCommits judges committed offsets by what was committed and read back.
+func checkCommits(s *surveyed, f checkFlags) (*checked, error) {
+	asked, err := askedOf("commits", f.claims, []model.Claim{model.CommitSafety}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return monitored(s, f, "a committed offset is a register", linearizability.CheckCommits, linearizability.MonitorOptions{Claims: asked})
+}
+
+// checkGroups judges what consumer groups were given and where their members began, and what was read back of their commits.
+func checkGroups(s *surveyed, f checkFlags) (*checked, error) {
+	asked, err := askedOf("groups", f.claims, []model.Claim{model.GroupDelivery, model.CommitSafety}, nil)
+	if err != nil {
+		return nil, err
+	}
+	dense := f.claims == "all"
+	if f.contract != "" {
+		c, err := readContract(f.contract)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		dense = c.Dense
+	}
+	basis := "a group that is given each acknowledged record at least once between commits"
+	if dense {
+		basis = "a group that is given every offset at least once between commits"
+	}
+	o := linearizability.MonitorOptions{Claims: asked, Sparse: !dense, Drained: f.drained}
+	out, err := monitored(s, f, basis, linearizability.CheckGroups, o)
+	if err != nil || !s.does[histories.Committed] || !slices.Contains(asked, model.CommitSafety) {
+		return out, err
+	}
+	o.Claims = []model.Claim{model.CommitSafety}
+	commits, err := monitored(s, f, "", linearizability.CheckCommits, o)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out.answer.Claims {
+		if r := &out.answer.Claims[i]; r.ID == model.CommitSafety {
+			*r = eitherOf(*r, commits.answer.Claims[0])
+		}
+	}
+	return out, nil
+}
+
+// eitherOf is one claim as two checkers see it: what either finds counts, and anomalies of one kind as those of the one that found more.
+func eitherOf(a, b model.ClaimResult) model.ClaimResult {
+	worst := model.WorstOf([]model.ClaimResult{a, b})
+	if a.Verdict == model.NotTested || b.Verdict == worst && b.Verdict != model.NotTested && a.Verdict != worst {
+		a.Verdict, a.Reason = b.Verdict, b.Reason
+	}
+	for what, n := range b.Evidence {
+		a.Evidence[what] = max(a.Evidence[what], n)
+	}
+	for _, x := range b.Anomalies {
+		i := slices.IndexFunc(a.Anomalies, func(y model.AnomalyResult) bool { return y.Kind == x.Kind })
+		switch {
+		case i < 0:
+			a.Anomalies = append(a.Anomalies, x)
+		case x.Count > a.Anomalies[i].Count:
+			a.Anomalies[i] = x
+		}
+	}
+	return a
 }
 
 // askedOf reads the flag --claims for a model: nothing asks for what is promised, "all" for the rest too.

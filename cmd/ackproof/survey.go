@@ -87,3 +87,8 @@ func (s *surveyed) only(list ...histories.Do) bool {
 	}
 	return true
 }
+
+// grouped tells whether all that is done to objects is what consumer groups do.
+func (s *surveyed) grouped() bool {
+	return len(s.does) > 0 && s.only(histories.Commit, histories.Committed, histories.Assigned, histories.Revoked, histories.Delivered, histories.Processed)
+}
