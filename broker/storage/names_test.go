@@ -13,6 +13,9 @@ import (
 // makesName are the functions of os after which a folder has a new name in it.
 var makesName = map[string]bool{"Rename": true, "Mkdir": true, "MkdirAll": true, "Create": true, "CreateTemp": true, "WriteFile": true, "Link": true, "Symlink": true}
 
+// makesNameInFS are the methods of files.FS of that kind. They are looked for where a file system is called l.fs or fsys.
+var makesNameInFS = map[string]bool{"Create": true, "Rename": true, "MakeDir": true}
+
 // notDurable marks a function whose new names need not last; a reason follows.
 const notDurable = "not durable:"
 
@@ -63,15 +66,33 @@ func look(f *ast.FuncDecl) (makes, flushes bool) {
 			if pkg, ok := n.X.(*ast.Ident); ok && pkg.Name == "os" && (makesName[n.Sel.Name] || n.Sel.Name == "O_CREATE") {
 				makes = true
 			}
+			if makesNameInFS[n.Sel.Name] && isFS(n.X) {
+				makes = true
+			}
 		case *ast.CallExpr:
 			switch fun := n.Fun.(type) {
 			case *ast.Ident:
-				flushes = flushes || strings.EqualFold(fun.Name, "syncDir")
+				flushes = flushes || flushesNames(fun.Name)
 			case *ast.SelectorExpr:
-				flushes = flushes || strings.EqualFold(fun.Sel.Name, "syncDir")
+				flushes = flushes || flushesNames(fun.Sel.Name)
 			}
 		}
 		return true
 	})
 	return makes, flushes
+}
+
+func flushesNames(function string) bool {
+	return strings.EqualFold(function, "syncDir") || strings.EqualFold(function, "flushDir")
+}
+
+// isFS tells whether an expression is one of the names by which the stores call their file system.
+func isFS(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name == "fsys"
+	case *ast.SelectorExpr:
+		return x.Sel.Name == "fs"
+	}
+	return false
 }

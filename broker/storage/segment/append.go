@@ -70,13 +70,13 @@ func (l *Log) fitting(batches []record.Batch) (n int) {
 	return n
 }
 
-// write puts batches into the file of the last segment.
+// write puts batches into the file of the last segment. Its name, if it is new, is not durable: Flush comes before a promise, and flushes the folder.
 func (l *Log) write(batches []record.Batch) (err error) {
 	p := l.last()
 	if l.tail == nil {
 		if path := l.path(p.Base, logSuffix); p.Bytes == 0 {
 			l.dirUnsaved = true
-			l.tail, err = l.fs.Create(path) // flushDir follows before anything is promised
+			l.tail, err = l.fs.Create(path)
 		} else {
 			l.tail, err = l.fs.Edit(path)
 		}

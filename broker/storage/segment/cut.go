@@ -47,7 +47,7 @@ func (c cut) apply(l *Log) error {
 	return l.fs.FlushDir(l.dir)
 }
 
-// shorten replaces a segment file by a copy of its first bytes.
+// shorten replaces a segment file by a copy of its first bytes. The name is not durable: apply flushes the folder for all that it did.
 func (l *Log) shorten(base, bytes int64) error {
 	path := l.path(base, logSuffix)
 	from, err := l.fs.Open(path)
@@ -63,7 +63,7 @@ func (l *Log) shorten(base, bytes int64) error {
 	if err := errors.Join(copyTo(to, from, bytes), to.Flush(), to.Close()); err != nil {
 		return err
 	}
-	return l.fs.Rename(temp, path) // apply flushes the folder: flushDir
+	return l.fs.Rename(temp, path)
 }
 
 func copyTo(to files.Writer, from io.ReaderAt, bytes int64) error {
