@@ -253,42 +253,69 @@ func along(t testing.TB, m Monitor, events []histories.Event) *Answer {
 	return a
 }
 
-func TestCommitsOracle(t *testing.T) {
-	n := scaled(t, 4000)
-	legal, bad, undecided := 0, 0, 0
-	for i := range n {
-		repeats := i%4 == 3
-		events := randomCommits(rand.New(rand.NewPCG(2, uint64(i))), repeats)
-		want := registerAgrees(events)
-		o := MonitorOptions{Floors: model.Floors{}}
-		a, err := CheckCommits(histories.Events(events), o)
-		if err != nil {
-			t.Fatal(err)
+// number gives each commit a generation.
+func number(r *rand.Rand, events []histories.Event) {
+	of := make(map[uint64]int64)
+	for i := range events {
+		ev := &events[i]
+		if len(ev.Steps) == 0 || ev.Steps[0].Do != histories.Commit {
+			continue
 		}
-		online := along(t, NewCommitMonitor(o), events)
-		got := a.Verdict()
-		switch {
-		case want:
-			legal++
-		default:
-			bad++
+		if ev.Type == histories.Invoke {
+			of[ev.Op] = 1 + (int64(i)+r.Int64N(16))/8 // they rise, more or less
 		}
-		if got == model.Undecided && repeats {
-			undecided++
-		} else if (got == model.Held) != want {
-			t.Fatalf("history %d: the checker says %s, porcupine %v:\n%s", i, got, want, showSteps(events))
-		}
-		if w := online.Verdict(); w != got && !(repeats && w == model.Undecided) {
-			t.Fatalf("history %d: online %s, offline %s:\n%s", i, w, got, showSteps(events))
-		}
-		checkProofs(t, a)
-		checkProofs(t, online)
-	}
-	t.Logf("%d histories, %d legal, %d not, %d undecided for repeated values", n, legal, bad, undecided)
-	if legal < n/5 || bad < n/8 || undecided > n/5 {
-		t.Error("too few of one kind to prove anything")
+		ev.Steps = slices.Clone(ev.Steps)
+		ev.Steps[0].Number = of[ev.Op]
 	}
 }
+
+// fenced tells that a commit of an older generation was accepted after one of a newer.
+func fenced(events []histories.Event) bool {
+	all := slices.DeleteFunc(joinedSteps(events), func(s *stepped) bool { return s.Do != histories.Commit || s.outcome != histories.OK || s.Number == 0 })
+	return slices.ContainsFunc(all, func(old *stepped) bool {
+		return slices.ContainsFunc(all, func(newer *stepped) bool { return newer.end < old.inv && newer.Number > old.Number })
+	})
+}
+
+// commitDuel has porcupine decide the register, and the definition which generations are fenced.
+var commitDuel = duel{name: "committed offsets", n: 4000, bad: 40, open: 5, fight: func(t testing.TB, r *rand.Rand, s *score) error {
+	name, repeats := "unique", r.IntN(4) == 0
+	if repeats {
+		name = "repeated"
+	}
+	events := randomCommits(r, repeats)
+	if r.IntN(2) == 0 {
+		number(r, events)
+	}
+	zombies := fenced(events)
+	want := registerAgrees(events) && !zombies
+	o := MonitorOptions{Floors: model.Floors{}}
+	a, err := CheckCommits(histories.Events(events), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkProofs(t, a)
+	online := along(t, NewCommitMonitor(o), events)
+	checkProofs(t, online)
+	got := a.Verdict()
+	s.asked(name, want, got == model.Undecided)
+	for _, a := range []*Answer{a, online} {
+		found, _ := a.anomalies()
+		if (found[model.ZombieCommit] > 0) != zombies {
+			return fmt.Errorf("%d zombies found, the definition says %v:\n%s", found[model.ZombieCommit], zombies, showSteps(events))
+		}
+		if v := a.Verdict(); (v == model.Held) != want && !(repeats && v == model.Undecided) {
+			return fmt.Errorf("the checker says %s, porcupine %v:\n%s", v, want, showSteps(events))
+		}
+	}
+	if w := online.Verdict(); w != got && !(repeats && w == model.Undecided) {
+		return fmt.Errorf("online %s, offline %s:\n%s", w, got, showSteps(events))
+	}
+	return nil
+}}
+
+func TestCommitsOracle(t *testing.T) { commitDuel.test(t) }
+func FuzzCommits(f *testing.F)       { commitDuel.fuzz(f) }
 
 // checkProofs demands of each certificate one to four operations and a sentence.
 func checkProofs(t testing.TB, a *Answer) {

@@ -1,9 +1,11 @@
 package linearizability
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -125,47 +127,38 @@ func queueAgrees(events []histories.Event) bool {
 	return porcupine.CheckOperations(fifos, ops)
 }
 
-func TestFIFOOracle(t *testing.T) {
-	n := scaled(t, 4000)
-	legal, bad, undecided, partial := 0, 0, 0, 0
-	for i := range n {
-		empties, numbers := i%2 == 1, i%4 >= 2
-		events := randomFIFO(rand.New(rand.NewPCG(3, uint64(i))), empties, numbers)
-		want := queueAgrees(events)
-		o := MonitorOptions{Floors: model.Floors{}}
-		a, err := CheckFIFO(histories.Events(events), o)
-		if err != nil {
-			t.Fatal(err)
+// fifoDuel has porcupine decide the queue.
+var fifoDuel = duel{name: "FIFO queue", n: 4000, bad: 40, open: 40, fight: func(t testing.TB, r *rand.Rand, s *score) error {
+	empties, numbers := r.IntN(2) == 0, r.IntN(2) == 0
+	events := randomFIFO(r, empties, numbers)
+	name := "without numbers"
+	if numbers {
+		if name = "with numbers"; !allNumbered(events) {
+			name = "with some numbers"
 		}
-		got := a.Verdict()
-		if want {
-			legal++
-		} else {
-			bad++
-		}
-		switch {
-		case got == model.Undecided && empties:
-			undecided++
-		case got == model.Held && !want && numbers:
-			partial++ // some sends without a number
-			if allNumbered(events) {
-				t.Fatalf("history %d: the checker says %s, porcupine %v:\n%s", i, got, want, showSteps(events))
-			}
-		case (got == model.Held) != want:
-			t.Fatalf("history %d: the checker says %s, porcupine %v:\n%s", i, got, want, showSteps(events))
-		}
-		checkProofs(t, a)
-		online := along(t, NewFIFOMonitor(o), events)
-		if online.Verdict() != got {
-			t.Fatalf("history %d: online %s, offline %s:\n%s", i, online.Verdict(), got, showSteps(events))
-		}
-		checkProofs(t, online)
 	}
-	t.Logf("%d histories, %d legal, %d not; %d undecided for empties with lost Dequeues, %d not seen where some numbers are unknown", n, legal, bad, undecided, partial)
-	if legal < n/5 || bad < n/5 || undecided > n/8 || partial > n/50 {
-		t.Error("too few of one kind to prove anything")
+	want := queueAgrees(events)
+	o := MonitorOptions{Floors: model.Floors{}}
+	a, err := CheckFIFO(histories.Events(events), o)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
+	checkProofs(t, a)
+	online := along(t, NewFIFOMonitor(o), events)
+	checkProofs(t, online)
+	got := a.Verdict()
+	s.asked(name, want, got == model.Undecided)
+	if (got == model.Held) != want && !(got == model.Undecided && empties) {
+		return fmt.Errorf("the checker says %s, porcupine %v:\n%s", got, want, showSteps(events))
+	}
+	if online.Verdict() != got {
+		return fmt.Errorf("online %s, offline %s:\n%s", online.Verdict(), got, showSteps(events))
+	}
+	return nil
+}}
+
+func TestFIFOOracle(t *testing.T) { fifoDuel.test(t) }
+func FuzzFIFO(f *testing.F)       { fifoDuel.fuzz(f) }
 
 // allNumbered tells that every send has its number.
 func allNumbered(events []histories.Event) bool {
@@ -174,76 +167,73 @@ func allNumbered(events []histories.Event) bool {
 	})
 }
 
-// TestDedupOracle: pairs of deliveries within the window, by all pairs; and both forms agree where copies may be swallowed.
-func TestDedupOracle(t *testing.T) {
-	n := scaled(t, 2000)
+// dedupDuel compares with the definition, by all pairs of sends, what is handed out twice within the window; and both forms where copies may be swallowed.
+var dedupDuel = duel{name: "deduplication window", n: 2000, kinds: map[model.Anomaly]int{model.FIFOInversion: 100}, fight: func(t testing.TB, r *rand.Rand, s *score) error {
 	const window = 12_000_000
-	leaks, held, inverted := 0, 0, 0
-	for i := range n {
-		r := rand.New(rand.NewPCG(6, uint64(i)))
-		events := randomFIFO(r, false, false)
-		ids := make(map[uint64]int64)
-		for j := range events { // ids; and some copies are swallowed
-			ev := &events[j]
-			if ev.Steps = slices.Clone(ev.Steps); len(ev.Steps) == 0 || ev.Steps[0].Do != histories.Enqueue {
+	events := randomFIFO(r, false, false)
+	for i := range events[1:] { // some events come at one time
+		events[i+1].Time = events[i].Time + time.Duration(min(1, r.IntN(4)))*time.Millisecond
+	}
+	ids := make(map[uint64]int64)
+	for j := range events {
+		ev := &events[j]
+		if ev.Steps = slices.Clone(ev.Steps); len(ev.Steps) == 0 || ev.Steps[0].Do != histories.Enqueue {
+			continue
+		}
+		if ev.Type == histories.Invoke {
+			ids[ev.Op] = 1 + r.Int64N(2)
+		}
+		ev.Steps[0].Old = histories.IntDatum(ids[ev.Op])
+	}
+	leak := leaks(events, window)
+	o := MonitorOptions{Floors: model.Floors{}, Window: window}
+	a, err := CheckFIFO(histories.Events(events), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkProofs(t, a)
+	found, _ := a.anomalies()
+	s.kinds[model.FIFOInversion] += found[model.FIFOInversion]
+	s.asked("", !leak, false)
+	online := along(t, NewFIFOMonitor(o), events)
+	if phantoms := found[model.Phantom]+found[model.Duplicate] > 0; !phantoms && (found[model.DedupLeak] > 0) != leak {
+		return fmt.Errorf("%d leaks, want %v:\n%s", found[model.DedupLeak], leak, showSteps(events))
+	}
+	for j, c := range a.Claims {
+		if online.Claims[j].Verdict != c.Verdict {
+			return fmt.Errorf("%s is %s online, %s offline:\n%s", c.ID, online.Claims[j].Verdict, c.Verdict, showSteps(events))
+		}
+	}
+	return nil
+}}
+
+func TestDedupOracle(t *testing.T) { dedupDuel.test(t) }
+func FuzzDedup(f *testing.F)       { dedupDuel.fuzz(f) }
+
+// leaks says by definition whether two messages of one id were handed out that came in within the window of each other for certain.
+func leaks(events []histories.Event, window int64) bool {
+	all := joinedSteps(events)
+	latest := func(s *stepped) int64 { // when it had come in at the latest; −1: it was never handed out
+		for _, d := range all {
+			if d.Do != histories.Dequeue || d.outcome != histories.OK || d.Value.Int != s.Value.Int || d.end <= s.inv {
 				continue
 			}
-			if ev.Type == histories.Invoke {
-				ids[ev.Op] = 1 + r.Int64N(2)
+			if s.outcome == histories.OK {
+				return int64(min(d.endTime, s.endTime))
 			}
-			ev.Steps[0].Old = histories.IntDatum(ids[ev.Op])
+			return int64(d.endTime)
 		}
-		all := joinedSteps(events)
-		leak := false
-		for _, a := range all {
-			for _, b := range all {
-				if a == b || a.Do != histories.Enqueue || b.Do != histories.Enqueue || a.Old.Int != b.Old.Int || a.outcome == histories.Fail || b.outcome == histories.Fail {
-					continue
-				}
-				latest := func(s *stepped) (at int64) {
-					for _, d := range all {
-						if d.Do == histories.Dequeue && d.outcome == histories.OK && d.Value.Int == s.Value.Int && d.end > s.inv {
-							at = int64(d.endTime)
-							if s.outcome == histories.OK {
-								at = min(at, int64(s.endTime))
-							}
-							return at
-						}
-					}
-					return -1
-				}
-				if x, y := latest(a), latest(b); x >= 0 && y >= 0 && x-int64(b.invTime) <= window && y-int64(a.invTime) <= window {
-					leak = true
-				}
-			}
-		}
-		o := MonitorOptions{Floors: model.Floors{}, Window: window}
-		a, err := CheckFIFO(histories.Events(events), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, _ := a.anomalies()
-		online := along(t, NewFIFOMonitor(o), events)
-		if phantoms := found[model.Phantom]+found[model.Duplicate] > 0; !phantoms && (found[model.DedupLeak] > 0) != leak {
-			t.Fatalf("history %d: %d leaks, want %v:\n%s", i, found[model.DedupLeak], leak, showSteps(events))
-		}
-		for j, c := range a.Claims {
-			if online.Claims[j].Verdict != c.Verdict {
-				t.Fatalf("history %d: %s is %s online, %s offline:\n%s", i, c.ID, online.Claims[j].Verdict, c.Verdict, showSteps(events))
-			}
-		}
-		if leak {
-			leaks++
-		} else {
-			held++
-		}
-		if found[model.FIFOInversion] > 0 {
-			inverted++
-		}
-		checkProofs(t, a)
+		return -1
 	}
-	t.Logf("%d histories, %d with leaks, %d without, %d out of order", n, leaks, held, inverted)
-	if leaks < n/20 || held < n/20 || inverted < n/100 {
-		t.Error("too few of one kind to prove anything")
+	for _, a := range all {
+		for _, b := range all {
+			if a == b || a.Do != histories.Enqueue || b.Do != histories.Enqueue || a.Old.Int != b.Old.Int || a.outcome == histories.Fail || b.outcome == histories.Fail {
+				continue
+			}
+			if x, y := latest(a), latest(b); x >= 0 && y >= 0 && x-int64(b.invTime) <= window && y-int64(a.invTime) <= window {
+				return true
+			}
+		}
 	}
+	return false
 }

@@ -1,6 +1,7 @@
 package linearizability
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -204,35 +205,26 @@ func groupRules(events []histories.Event) (skip, back, double bool) {
 	return skip, back, double
 }
 
-func TestGroupsOracle(t *testing.T) {
-	n := scaled(t, 3000)
-	var counts [2][3]int
-	for i := range n {
-		events := randomGroup(rand.New(rand.NewPCG(5, uint64(i))))
-		var want, got [3]bool
-		want[0], want[1], want[2] = groupRules(events)
-		a, err := CheckGroups(histories.Events(events), MonitorOptions{Floors: model.Floors{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, _ := a.anomalies()
-		got[0], got[1], got[2] = found[model.GroupSkip] > 0, found[model.CommittedOffsetRegression] > 0, found[model.DoubleOwner] > 0
-		for j, w := range want {
-			if w {
-				counts[1][j]++
-			} else {
-				counts[0][j]++
-			}
-		}
-		if got != want {
-			t.Fatalf("history %d: skip, regression, double owner: the checker says %v, the rules %v:\n%s", i, got, want, showSteps(events))
-		}
-		checkProofs(t, a)
+// groupDuel applies the rules by quantifiers over the whole history.
+var groupDuel = duel{name: "group delivery", n: 3000, bad: 50, fight: func(t testing.TB, r *rand.Rand, s *score) error {
+	events := randomGroup(r)
+	var want, got [3]bool
+	want[0], want[1], want[2] = groupRules(events)
+	a, err := CheckGroups(histories.Events(events), MonitorOptions{Floors: model.Floors{}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("%d histories; without %v and with %v skips, regressions, double owners", n, counts[0], counts[1])
-	for j := range 3 {
-		if counts[0][j] < n/5 || counts[1][j] < n/100 {
-			t.Error("too few of one kind to prove anything")
-		}
+	checkProofs(t, a)
+	found, _ := a.anomalies()
+	got[0], got[1], got[2] = found[model.GroupSkip] > 0, found[model.CommittedOffsetRegression] > 0, found[model.DoubleOwner] > 0
+	for i, name := range []string{"skips", "commits undone", "owners"} {
+		s.asked(name, !want[i], false)
 	}
-}
+	if got != want {
+		return fmt.Errorf("skip, regression, double owner: the checker says %v, the rules %v:\n%s", got, want, showSteps(events))
+	}
+	return nil
+}}
+
+func TestGroupsOracle(t *testing.T) { groupDuel.test(t) }
+func FuzzGroups(f *testing.F)       { groupDuel.fuzz(f) }

@@ -1,6 +1,7 @@
 package linearizability
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -154,22 +155,18 @@ func forgotten(events []histories.Event, e int64) (gone, acked bool) {
 
 var setClaims = []model.Claim{model.NoLoss, model.NoPhantom, model.NoDirtyRead, model.ReadAfterAck, model.NoDuplicate}
 
-// TestSetOracle: an element is at fault iff its own history has no legal order, and is lost iff the definition says so; the anomalies of a set are
-// those of its elements.
-func TestSetOracle(t *testing.T) {
-	n := scaled(t, 3000)
-	var legal, wrong, undecided int
-	kinds := make(map[model.Anomaly]int64)
-	for i := range n {
-		events := randomSet(rand.New(rand.NewPCG(3, uint64(i))))
+// setDuel: an element is at fault iff its own history has no legal order, and is lost iff the definition says so; the anomalies of a set are those of its elements.
+var setDuel = duel{name: "set", n: 3000, kinds: map[model.Anomaly]int{model.LostAcked: 300, model.DirtyRead: 300, model.Phantom: 300, model.FutureRead: 300, model.StaleRead: 300, model.Duplicate: 300},
+	fight: func(t testing.TB, r *rand.Rand, s *score) error {
+		events := randomSet(r)
 		ask := func(events []histories.Event) *Answer {
 			a, err := CheckObjects(histories.Events(events), "set", ObjectOptions{Claims: setClaims})
 			if err != nil {
-				t.Fatalf("history %d: %v\n%s", i, err, showObjects(events))
+				t.Fatalf("%v\n%s", err, showObjects(events))
 			}
 			return a
 		}
-		whole, sum := bad(ask(events)), make(map[model.Anomaly]int64)
+		whole, sum, legal := bad(ask(events)), make(map[model.Anomaly]int64), true
 		for e := range int64(7) {
 			element, flags := project(events, e)
 			if len(element) == 0 {
@@ -179,40 +176,34 @@ func TestSetOracle(t *testing.T) {
 			found := bad(a)
 			for k, c := range found {
 				sum[k] += c
-				kinds[k] += c
+				s.kinds[k] += c
 			}
 			delete(found, model.Duplicate)
 			want := flag.explains(attempts(flags, nil))
 			if (len(found) == 0) != want {
-				t.Fatalf("history %d, element %d: found %v, the oracle says %v:\n%s%s", i, e, found, want, showObjects(element), objectProofs(a))
+				return fmt.Errorf("element %d: found %v, the oracle says %v:\n%s%s", e, found, want, showObjects(element), objectProofs(a))
 			}
-			if want {
-				legal++
-			} else {
-				wrong++
-			}
+			legal = legal && want
 			gone, acked := forgotten(element, e)
 			lost, dirty := found[model.LostAcked] > 0, found[model.DirtyRead] > 0
 			if found[model.Phantom] == 0 && (lost != (gone && acked) || dirty != (gone && !acked)) {
-				t.Fatalf("history %d, element %d: found %v, by definition gone %v, acknowledged %v:\n%s%s", i, e, found, gone, acked, showObjects(element), objectProofs(a))
+				return fmt.Errorf("element %d: found %v, by definition gone %v, acknowledged %v:\n%s%s", e, found, gone, acked, showObjects(element), objectProofs(a))
 			}
 			if a.claim(model.NoLoss).Verdict == model.Undecided {
-				undecided++
+				s.notes["elements whose loss is undecided"]++
 			}
 		}
+		s.asked("", legal, false)
 		for _, k := range []model.Anomaly{model.LostAcked, model.DirtyRead, model.Phantom, model.FutureRead, model.StaleRead, model.Duplicate} {
 			if whole[k] != sum[k] {
-				t.Fatalf("history %d: %d × %s, its elements have %d:\n%s", i, whole[k], k, sum[k], showObjects(events))
+				return fmt.Errorf("%d × %s, its elements have %d:\n%s", whole[k], k, sum[k], showObjects(events))
 			}
 		}
-	}
-	t.Logf("%d histories; %d elements legal, %d not, %d undecided: %v", n, legal, wrong, undecided, kinds)
-	for _, k := range []model.Anomaly{model.LostAcked, model.DirtyRead, model.Phantom, model.FutureRead, model.StaleRead, model.Duplicate} {
-		if kinds[k] < int64(n)/300 {
-			t.Errorf("%d × %s in %d histories: too few to prove anything", kinds[k], k, n)
-		}
-	}
-}
+		return nil
+	}}
+
+func TestSetOracle(t *testing.T) { setDuel.test(t) }
+func FuzzSet(f *testing.F)       { setDuel.fuzz(f) }
 
 // randomQueue runs a bag that loses, repeats and invents now and then; mostly it is drained at the end.
 func randomQueue(r *rand.Rand) []histories.Event {
@@ -380,37 +371,29 @@ func queueByDefinition(events []histories.Event) (want map[model.Anomaly]int64, 
 	return want, undecided && want[model.LostAcked] == 0
 }
 
-// TestQueueOracle compares the counts of total queues with the definitions.
-func TestQueueOracle(t *testing.T) {
-	n := scaled(t, 4000)
-	kinds := make(map[model.Anomaly]int64)
-	open := 0
-	for i := range n {
-		events := randomQueue(rand.New(rand.NewPCG(4, uint64(i))))
+// totalQueueDuel compares the counts of total queues with the definitions.
+var totalQueueDuel = duel{name: "total queue", n: 4000, open: 2, kinds: map[model.Anomaly]int{model.LostAcked: 300, model.Phantom: 300, model.FutureRead: 300, model.Duplicate: 300},
+	fight: func(t testing.TB, r *rand.Rand, s *score) error {
+		events := randomQueue(r)
 		a, err := CheckObjects(histories.Events(events), "total-queue", ObjectOptions{Claims: []model.Claim{model.NoLoss, model.NoPhantom, model.NoDuplicate}})
 		if err != nil {
-			t.Fatalf("history %d: %v\n%s", i, err, showObjects(events))
+			t.Fatalf("%v\n%s", err, showObjects(events))
 		}
 		want, undecided := queueByDefinition(events)
 		got := bad(a)
+		s.asked("", len(want) == 0, undecided)
 		for _, k := range []model.Anomaly{model.LostAcked, model.Phantom, model.FutureRead, model.Duplicate} {
 			// A value that went in more than once is one finding, whatever is missing of it.
 			if got[k] != want[k] && !(k == model.LostAcked && got[k] > 0 && got[k] <= want[k]) {
-				t.Fatalf("history %d: %d × %s, by definition %d:\n%s%s", i, got[k], k, want[k], showObjects(events), objectProofs(a))
+				return fmt.Errorf("%d × %s, by definition %d:\n%s%s", got[k], k, want[k], showObjects(events), objectProofs(a))
 			}
-			kinds[k] += got[k]
+			s.kinds[k] += got[k]
 		}
 		if got := a.claim(model.NoLoss).Verdict == model.Undecided; got != undecided {
-			t.Fatalf("history %d: undecided %v (%s), by definition %v:\n%s", i, got, a.claim(model.NoLoss).Reason, undecided, showObjects(events))
+			return fmt.Errorf("undecided %v (%s), by definition %v:\n%s", got, a.claim(model.NoLoss).Reason, undecided, showObjects(events))
 		}
-		if undecided {
-			open++
-		}
-	}
-	t.Logf("%d histories, %d undecided: %v", n, open, kinds)
-	for _, k := range []model.Anomaly{model.LostAcked, model.Phantom, model.FutureRead, model.Duplicate} {
-		if kinds[k] < int64(n)/300 {
-			t.Errorf("%d × %s in %d histories: too few to prove anything", kinds[k], k, n)
-		}
-	}
-}
+		return nil
+	}}
+
+func TestQueueOracle(t *testing.T) { totalQueueDuel.test(t) }
+func FuzzTotalQueue(f *testing.F)  { totalQueueDuel.fuzz(f) }

@@ -427,58 +427,59 @@ func sameAnswer(a, b []histories.Step) bool {
 	})
 }
 
-// TestObjectsOracle compares CheckObjects with an exhaustive search on random histories, legal and damaged, of every object; and has the search confirm that
-// each certificate is a proof: with nothing known of the other operations but what they asked, there still is no order.
+// duel compares CheckObjects with an exhaustive search, and now and then with porcupine; and has the search confirm that each certificate is a proof: with
+// nothing known of the other operations but what they asked, there still is no order.
+func (y *toy) duel() *duel {
+	return &duel{name: y.label, n: 1500, fight: func(t testing.TB, r *rand.Rand, s *score) error {
+		events := y.random(r)
+		a, err := CheckObjects(histories.Events(events), y.name, ObjectOptions{})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, showObjects(events))
+		}
+		result := a.Claims[0]
+		s.notes["decided without search"] += int(min(result.Evidence["exact"], 1))
+		want := y.explains(attempts(events, nil))
+		s.asked("", want, false)
+		if got := result.Verdict != model.Violated; got != want || result.Verdict == model.Undecided {
+			return fmt.Errorf("the verdict is %s (%s), the oracle says %v:\n%s%s", result.Verdict, result.Reason, want, showObjects(events), objectProofs(a))
+		}
+		if r.IntN(4) == 0 {
+			if got := porcupineAgrees(t, y.name, events); got != want {
+				return fmt.Errorf("porcupine says %v, the oracle %v:\n%s", got, want, showObjects(events))
+			}
+		}
+		if want {
+			return nil
+		}
+		firm := make(map[uint64]string)
+		for _, op := range result.Anomalies[0].Proof.Operations {
+			firm[op.Op] = op.Role
+		}
+		s.notes["operations of certificates"] += len(firm)
+		if y.explains(attempts(events, firm)) {
+			return fmt.Errorf("the certificate proves nothing:\n%s%s", showObjects(events), objectProofs(a))
+		}
+		return nil
+	}}
+}
+
 func TestObjectsOracle(t *testing.T) {
-	for _, y := range toys {
-		t.Run(y.label, func(t *testing.T) {
-			n := scaled(t, 1500)
-			if y.name == "stream" { // its hashes cost more
-				n /= 3
-			}
-			legal, bad, exact, ops := 0, 0, 0, 0
-			for i := range n {
-				events := y.random(rand.New(rand.NewPCG(2, uint64(i))))
-				a, err := CheckObjects(histories.Events(events), y.name, ObjectOptions{})
-				if err != nil {
-					t.Fatalf("history %d: %v\n%s", i, err, showObjects(events))
-				}
-				r := a.Claims[0]
-				exact += int(min(r.Evidence["exact"], 1))
-				want := y.explains(attempts(events, nil))
-				if got := r.Verdict != model.Violated; got != want || r.Verdict == model.Undecided {
-					t.Fatalf("history %d: the verdict is %s (%s), the oracle says %v:\n%s%s", i, r.Verdict, r.Reason, want, showObjects(events), objectProofs(a))
-				}
-				if i%4 == 0 {
-					if got := porcupineAgrees(t, y.name, events); got != want {
-						t.Fatalf("history %d: porcupine says %v, the oracle %v:\n%s", i, got, want, showObjects(events))
-					}
-				}
-				if want {
-					legal++
-					continue
-				}
-				bad++
-				proof := r.Anomalies[0].Proof
-				firm := make(map[uint64]string)
-				for _, op := range proof.Operations {
-					firm[op.Op] = op.Role
-				}
-				ops += len(firm)
-				if y.explains(attempts(events, firm)) {
-					t.Fatalf("history %d: the certificate proves nothing:\n%s%s", i, showObjects(events), objectProofs(a))
-				}
-			}
-			t.Logf("%d histories: %d legal, %d not; %d decided without search; %.1f operations a certificate", n, legal, bad, exact, float64(ops)/float64(max(1, bad)))
-			if legal < n/10 || bad < n/20 {
-				t.Errorf("%d legal and %d other histories of %d: too few of one kind to prove anything", legal, bad, n)
-			}
-		})
+	for i := range toys {
+		t.Run(toys[i].label, toys[i].duel().test)
 	}
 }
 
+func FuzzRegister(f *testing.F)      { toys[0].duel().fuzz(f) }
+func FuzzRegisterAgain(f *testing.F) { toys[1].duel().fuzz(f) }
+func FuzzRegisters(f *testing.F)     { toys[2].duel().fuzz(f) }
+func FuzzCAS(f *testing.F)           { toys[3].duel().fuzz(f) }
+func FuzzMultiRegister(f *testing.F) { toys[4].duel().fuzz(f) }
+func FuzzMutex(f *testing.F)         { toys[5].duel().fuzz(f) }
+func FuzzKeyValue(f *testing.F)      { toys[6].duel().fuzz(f) }
+func FuzzStream(f *testing.F)        { toys[7].duel().fuzz(f) }
+
 // porcupineAgrees asks porcupine alone, with the models of package model.
-func porcupineAgrees(t *testing.T, name string, events []histories.Event) bool {
+func porcupineAgrees(t testing.TB, name string, events []histories.Event) bool {
 	h, err := loadObjects(histories.Events(events))
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package linearizability
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -48,54 +49,51 @@ func TestOnlinePlanted(t *testing.T) {
 	}
 }
 
-// TestOnlineAgrees: over legal and damaged histories under every configuration, what Online sees CheckLog finds too, and of the kinds that Online decides,
-// wherever all that was known stayed, also the other way round.
-func TestOnlineAgrees(t *testing.T) {
-	sightings, silent := make(map[model.Anomaly]int), 0
-	for i := range scaled(t, 4000) {
-		r := rand.New(rand.NewPCG(11, uint64(i)))
-		s := newCluster(r, configuration(i))
-		s.run(200)
-		switch i % 4 {
-		case 1, 2:
-			for range 1 + r.IntN(2) {
-				spoil(r, s)
-			}
-		case 3:
-			rewrite(r, s)
+// onlineDuel: over legal and damaged histories under every configuration, what Online sees CheckLog finds too, and of the kinds that Online decides, wherever all
+// that was known stayed, also the other way round.
+var onlineDuel = duel{name: "log, online against offline", n: 4000, fight: func(t testing.TB, r *rand.Rand, s *score) error {
+	c := newCluster(r, configuration(r.IntN(len(configurations))))
+	c.run(200)
+	switch r.IntN(4) {
+	case 1, 2:
+		for range 1 + r.IntN(2) {
+			spoil(r, c)
 		}
-		a, err := CheckLog(histories.Events(s.events), s.c, whole(), Options{Floors: model.HistoryFloors()})
-		if err != nil {
-			continue // spoilt beyond reading
+	case 3:
+		rewrite(r, c)
+	}
+	a, err := CheckLog(histories.Events(c.events), c.c, whole(), Options{Floors: model.HistoryFloors()})
+	if err != nil {
+		return nil // spoilt beyond reading
+	}
+	s.asked("", a.Verdict() != model.Violated, false)
+	seen := watch(&c.script, c.c)
+	for _, x := range seen {
+		s.kinds[x.Anomaly]++
+		if a.Verdict() != model.Violated {
+			return fmt.Errorf("under %+v online says %v, the check finds nothing", c.c, x)
 		}
-		seen := watch(&s.script, s.c)
-		for _, x := range seen {
-			sightings[x.Anomaly]++
-			if a.Verdict() != model.Violated {
-				t.Fatalf("history %d under %+v: online says %v, the check finds nothing", i, s.c, x)
-			}
-		}
-		if len(seen) > 0 || s.c.Acks != -1 || s.c.Unclean {
-			continue
-		}
-		if violated, _ := a.anomalies(); violated[model.LostAcked]+violated[model.DirtyRead]+violated[model.UnfillableGap] > 0 {
-			continue // what was known did not stay, which is known at the end
-		}
-		silent++
-		for _, claim := range a.Claims {
-			for _, x := range claim.Anomalies {
-				elsewhere := strings.Contains(x.Proof.Sentence, "but the log has it at") // an acknowledgement that names an offset of which nothing else is known
-				if slices.Contains(onlineKinds, x.Kind) && !elsewhere {
-					t.Fatalf("history %d under %+v: online says nothing, the check finds\n%s", i, s.c, proofs(a))
-				}
+	}
+	if len(seen) > 0 || c.c.Acks != -1 || c.c.Unclean {
+		return nil
+	}
+	if violated, _ := a.anomalies(); violated[model.LostAcked]+violated[model.DirtyRead]+violated[model.UnfillableGap] > 0 {
+		return nil // what was known did not stay, which is known at the end
+	}
+	s.notes["nothing seen where all stayed"]++
+	for _, claim := range a.Claims {
+		for _, x := range claim.Anomalies {
+			elsewhere := strings.Contains(x.Proof.Sentence, "but the log has it at") // an acknowledgement that names an offset of which nothing else is known
+			if slices.Contains(onlineKinds, x.Kind) && !elsewhere {
+				return fmt.Errorf("under %+v online says nothing, the check finds\n%s", c.c, proofs(a))
 			}
 		}
 	}
-	if len(sightings) < 7 || silent < 100 {
-		t.Fatalf("seen %v, and nothing in %d histories: they prove little", sightings, silent)
-	}
-	t.Logf("seen %v, and nothing in %d histories", sightings, silent)
-}
+	return nil
+}, kinds: map[model.Anomaly]int{model.CorruptValue: 40, model.InconsistentOffset: 20, model.NonmonotonicPoll: 100, model.Phantom: 20, model.ReorderedRealtime: 400, model.ReplicaDivergence: 20, model.StaleEndOffset: 100}}
+
+func TestOnlineOracle(t *testing.T) { onlineDuel.test(t) }
+func FuzzOnline(f *testing.F)       { onlineDuel.fuzz(f) }
 
 // TestOnlineFarBehind: offsets that have left the window are compared in blocks, and memory does not grow with what was written.
 func TestOnlineFarBehind(t *testing.T) {

@@ -1,6 +1,7 @@
 package linearizability
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,8 +16,11 @@ func (s *script) as(process int32, step histories.Step) func(histories.Type, ...
 	return s.steps(step)
 }
 
-// randomWork runs a queue with leases for a few workers, and damages what was recorded, or not. An event takes one millisecond.
-func randomWork(r *rand.Rand, messages int) []histories.Event {
+// randomWork runs a queue with leases for a few workers, and damages what was recorded, or not.
+func randomWork(r *rand.Rand, messages int) []histories.Event { return randomWorkAt(r, messages, nil) }
+
+// randomWorkAt lets some events come at one time, as tie says.
+func randomWorkAt(r *rand.Rand, messages int, tie func() bool) []histories.Event {
 	const ms = 1_000_000
 	type state struct {
 		until  int64 // ms; of the lease
@@ -32,7 +36,7 @@ func randomWork(r *rand.Rand, messages int) []histories.Event {
 		seen    []histories.Step
 		holds   int64
 	}
-	var s script
+	s := script{tie: tie}
 	next := int32(0)
 	box := make(map[int64]*state)
 	for m := range messages {
@@ -47,7 +51,7 @@ func randomWork(r *rand.Rand, messages int) []histories.Event {
 	}
 	for budget := 8 + r.IntN(10); ; {
 		w := workers[r.IntN(len(workers))]
-		now := int64(len(s.events))
+		now := int64(s.events[len(s.events)-1].Time) / ms
 		switch {
 		case w.done == nil && budget == 0:
 			if !slices.ContainsFunc(workers, func(w *worker) bool { return w.done != nil }) {
@@ -165,7 +169,7 @@ func leasesHold(events []histories.Event, value int64) bool {
 		holder     *stepped
 	}
 	been := make(map[state]bool)
-	last := int64(len(events) + 1)
+	last := int64(len(events) + 1) // in ms, whatever was at one time
 	var from func(s state) bool
 	from = func(s state) bool {
 		if been[s] {
@@ -189,6 +193,11 @@ func leasesHold(events []histories.Event, value int64) bool {
 		}
 		for i, o := range ops {
 			if s.placed&(1<<i) != 0 || int64(o.invTime)/ms > s.now {
+				continue
+			}
+			if slices.ContainsFunc(ops, func(p *stepped) bool { // at one time there still is an order
+				return p.outcome == histories.OK && p.end < o.inv && s.placed&(1<<slices.Index(ops, p)) == 0
+			}) {
 				continue
 			}
 			next := s
@@ -217,44 +226,41 @@ func leasesHold(events []histories.Event, value int64) bool {
 	return from(state{})
 }
 
-func TestWorkQueueOracle(t *testing.T) {
-	n := scaled(t, 3000)
-	legal, bad := 0, 0
-	for i := range n {
-		messages := 1 + i%2
-		events := randomWork(rand.New(rand.NewPCG(4, uint64(i))), messages)
-		want := true
-		for m := range messages {
-			want = want && leasesHold(events, int64(m+1))
-		}
-		if want {
-			legal++
-		} else {
-			bad++
-		}
-		o := MonitorOptions{Floors: model.Floors{}, Claims: []model.Claim{model.Lease}}
-		a, err := CheckWorkQueue(histories.Events(events), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := a.Verdict(); (got == model.Held) != want {
-			t.Fatalf("history %d: the checker says %s, the search %v:\n%s", i, got, want, showSteps(events))
-		}
-		checkProofs(t, a)
-		o.Claims = queueDecides
-		if a, err = CheckWorkQueue(histories.Events(events), o); err != nil {
-			t.Fatal(err)
-		}
-		online := along(t, NewQueueMonitor(o), events)
-		for j, c := range a.Claims {
-			if online.Claims[j].Verdict != c.Verdict {
-				t.Fatalf("history %d: %s is %s online, %s offline:\n%s", i, c.ID, online.Claims[j].Verdict, c.Verdict, showSteps(events))
-			}
-		}
-		checkProofs(t, online)
+// workQueueDuel searches the moments tick by tick.
+var workQueueDuel = duel{name: "work queue", n: 3000, bad: 10, fight: func(t testing.TB, r *rand.Rand, s *score) error {
+	messages := 1 + r.IntN(2)
+	var tie func() bool
+	if r.IntN(2) == 0 {
+		tie = func() bool { return r.IntN(4) == 0 }
 	}
-	t.Logf("%d histories, %d legal, %d not", n, legal, bad)
-	if legal < n/5 || bad < n/8 {
-		t.Error("too few of one kind to prove anything")
+	events := randomWorkAt(r, messages, tie)
+	want := true
+	for m := range messages {
+		want = want && leasesHold(events, int64(m+1))
 	}
-}
+	s.asked("", want, false)
+	o := MonitorOptions{Floors: model.Floors{}, Claims: []model.Claim{model.Lease}}
+	a, err := CheckWorkQueue(histories.Events(events), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkProofs(t, a)
+	if got := a.Verdict(); (got == model.Held) != want {
+		return fmt.Errorf("the checker says %s, the search %v:\n%s", got, want, showSteps(events))
+	}
+	o.Claims = queueDecides
+	if a, err = CheckWorkQueue(histories.Events(events), o); err != nil {
+		t.Fatal(err)
+	}
+	online := along(t, NewQueueMonitor(o), events)
+	checkProofs(t, online)
+	for j, c := range a.Claims {
+		if online.Claims[j].Verdict != c.Verdict {
+			return fmt.Errorf("%s is %s online, %s offline:\n%s", c.ID, online.Claims[j].Verdict, c.Verdict, showSteps(events))
+		}
+	}
+	return nil
+}}
+
+func TestWorkQueueOracle(t *testing.T) { workQueueDuel.test(t) }
+func FuzzWorkQueue(f *testing.F)       { workQueueDuel.fuzz(f) }

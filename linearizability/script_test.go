@@ -12,11 +12,18 @@ import (
 type script struct {
 	events  []histories.Event
 	process int32
+	tie     func() bool // tells that the next event comes at the same time as the one before; nil: never
 }
 
 func (s *script) event(ev histories.Event) histories.Event {
 	ev.Seq = uint64(len(s.events) + 1)
-	ev.Time = time.Duration(ev.Seq) * time.Millisecond
+	if n := len(s.events); s.tie == nil {
+		ev.Time = time.Duration(ev.Seq) * time.Millisecond
+	} else if n > 0 {
+		if ev.Time = s.events[n-1].Time; !s.tie() {
+			ev.Time += time.Millisecond
+		}
+	}
 	if ev.Op == 0 {
 		ev.Op = ev.Seq
 	}

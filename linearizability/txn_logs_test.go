@@ -1,8 +1,8 @@
 package linearizability
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"ackproof/histories"
@@ -42,46 +42,35 @@ func asLogs(r *rand.Rand, events []histories.Event) ([]histories.Event, bool) {
 	return out, true
 }
 
-// TestTransactionLogsOracle asks the oracles of lists about logs that are read as a whole.
-func TestTransactionLogsOracle(t *testing.T) {
-	n := scaled(t, 4000)
-	levels := []Level{StrictSerializable, Serializable, SnapshotIsolation, ReadCommitted}
-	legal, bad, open := make([]int, len(levels)), make([]int, len(levels)), make([]int, len(levels))
-	for i := range n {
-		r := rand.New(rand.NewPCG(4, uint64(i)))
-		lists := randomTransactions(r)
-		logs, ok := asLogs(r, lists)
-		if !ok {
+// txnLogsDuel asks the oracles of lists about logs that are read as a whole.
+var txnLogsDuel = duel{name: "logs", n: 4000, open: 50, fight: func(t testing.TB, r *rand.Rand, s *score) error {
+	lists := randomTransactions(r)
+	logs, ok := asLogs(r, lists)
+	if !ok {
+		return nil
+	}
+	for _, q := range txnSettings {
+		if q.sessions {
 			continue
 		}
-		for j, level := range levels {
-			want := oracle(lists, level, false)
-			a, err := CheckTransactions(histories.Events(logs), TransactionOptions{Level: level, Versions: Logs, WholeReads: true, AtomicReads: true})
-			if err != nil {
-				t.Fatalf("history %d: %v\n%s", i, err, showTransactions(logs))
-			}
-			if want {
-				legal[j]++
-			} else {
-				bad[j]++
-			}
-			verdict := a.Claims[0].Verdict
-			for _, x := range a.Claims[1].Anomalies {
-				if x.Kind == model.PrecommittedRead && level != ReadCommitted { // of lists it is internal
-					verdict = model.Violated
-				}
-			}
-			if verdict == model.Undecided {
-				open[j]++
-				continue
-			}
-			if got := verdict != model.Violated; got != want {
-				t.Fatalf("history %d at %v: the checker says %s, the oracle %v:\n%s%s", i, level, verdict, want, showTransactions(logs), proofsOf(a))
+		want := oracle(lists, q.level, false)
+		a, err := CheckTransactions(histories.Events(logs), TransactionOptions{Level: q.level, Versions: Logs, WholeReads: true, AtomicReads: true})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, showTransactions(logs))
+		}
+		verdict := a.Claims[0].Verdict
+		for _, x := range a.Claims[1].Anomalies {
+			if x.Kind == model.PrecommittedRead && q.level != ReadCommitted { // of lists it is internal
+				verdict = model.Violated
 			}
 		}
+		s.asked(q.name, want, verdict == model.Undecided)
+		if got := verdict != model.Violated; got != want && verdict != model.Undecided {
+			return fmt.Errorf("%s: the checker says %s, the oracle %v:\n%s%s", q.name, verdict, want, showTransactions(logs), proofsOf(a))
+		}
 	}
-	t.Logf("of %d histories, at %v: legal %v, not legal %v, undecided %v", n, levels, legal, bad, open)
-	if least := slices.Min(slices.Concat(legal, bad)); least < n/20 || slices.Max(open) > n/50 {
-		t.Errorf("%d histories of one kind, of %d: too few to prove anything", least, n)
-	}
-}
+	return nil
+}}
+
+func TestTransactionLogsOracle(t *testing.T) { txnLogsDuel.test(t) }
+func FuzzTransactionLogs(f *testing.F)       { txnLogsDuel.fuzz(f) }

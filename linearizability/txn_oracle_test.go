@@ -467,51 +467,42 @@ func swapEvents(events []histories.Event, i int) {
 	events[i], events[i+1] = b, a
 }
 
-func TestTransactionsOracle(t *testing.T) {
-	n := scaled(t, 3000)
-	type setting struct {
-		level    Level
-		sessions bool
-	}
-	settings := []setting{{StrictSerializable, false}, {Serializable, false}, {Serializable, true}, {SnapshotIsolation, false}, {SnapshotIsolation, true}, {ReadCommitted, false}}
-	legal, bad, open := make([]int, len(settings)), make([]int, len(settings)), make([]int, len(settings))
-	kinds := make(map[model.Anomaly]int)
-	for i := range n {
-		events := randomTransactions(rand.New(rand.NewPCG(3, uint64(i))))
-		for j, s := range settings {
-			want := oracle(events, s.level, s.sessions)
-			a, err := CheckTransactions(histories.Events(events), TransactionOptions{Level: s.level, Sessions: s.sessions, Versions: Lists})
-			if err != nil {
-				t.Fatalf("history %d: %v\n%s", i, err, showTransactions(events))
-			}
-			if want {
-				legal[j]++
-			} else {
-				bad[j]++
-			}
-			verdict := a.Claims[0].Verdict
-			for _, x := range a.Claims[0].Anomalies {
-				kinds[x.Kind]++
-				if strings.Contains(x.Proof.Sentence, " comes before ") || strings.Contains(x.Proof.Sentence, "nobody read") {
-					t.Errorf("history %d, %v: the sentence %q does not say why:\n%s", i, s.level, x.Proof.Sentence, showTransactions(events))
-				}
-			}
-			if verdict == model.Undecided {
-				open[j]++
-				continue
-			}
-			if got := verdict != model.Violated; got != want {
-				t.Fatalf("history %d, %v (sessions %v): the checker says %s, the oracle %v:\n%s%s", i, s.level, s.sessions, verdict, want, showTransactions(events), proofsOf(a))
-			}
-		}
-	}
-	t.Logf("%d histories at %v: legal %v, not legal %v, undecided %v; anomalies %v", n, settings, legal, bad, open, kinds)
-	for j, s := range settings {
-		if legal[j] < n/10 || bad[j] < n/20 || open[j] > n/50 {
-			t.Errorf("%v: %d legal, %d other and %d undecided histories of %d: too few of one kind to prove anything", s, legal[j], bad[j], open[j], n)
-		}
-	}
+// txnSettings are what the lists are asked for.
+var txnSettings = []struct {
+	name     string
+	level    Level
+	sessions bool
+}{
+	{"strict serializable", StrictSerializable, false}, {"serializable", Serializable, false}, {"serializable, sessions", Serializable, true},
+	{"snapshot isolation", SnapshotIsolation, false}, {"snapshot isolation, sessions", SnapshotIsolation, true}, {"read committed", ReadCommitted, false},
 }
+
+// txnDuel tries all orders of the transactions, at each level.
+var txnDuel = duel{name: "lists", n: 3000, open: 50, fight: func(t testing.TB, r *rand.Rand, s *score) error {
+	events := randomTransactions(r)
+	for _, q := range txnSettings {
+		want := oracle(events, q.level, q.sessions)
+		a, err := CheckTransactions(histories.Events(events), TransactionOptions{Level: q.level, Sessions: q.sessions, Versions: Lists})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, showTransactions(events))
+		}
+		verdict := a.Claims[0].Verdict
+		s.asked(q.name, want, verdict == model.Undecided)
+		for _, x := range a.Claims[0].Anomalies {
+			s.kinds[x.Kind]++
+			if strings.Contains(x.Proof.Sentence, " comes before ") || strings.Contains(x.Proof.Sentence, "nobody read") {
+				return fmt.Errorf("%s: the sentence %q does not say why:\n%s", q.name, x.Proof.Sentence, showTransactions(events))
+			}
+		}
+		if got := verdict != model.Violated; got != want && verdict != model.Undecided {
+			return fmt.Errorf("%s: the checker says %s, the oracle %v:\n%s%s", q.name, verdict, want, showTransactions(events), proofsOf(a))
+		}
+	}
+	return nil
+}}
+
+func TestTransactionsOracle(t *testing.T) { txnDuel.test(t) }
+func FuzzTransactions(f *testing.F)       { txnDuel.fuzz(f) }
 
 func showTransactions(events []histories.Event) string {
 	var b strings.Builder

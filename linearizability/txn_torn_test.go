@@ -11,13 +11,9 @@ import (
 	"ackproof/model"
 )
 
-// TestTornOracle runs transactions over logs, takes records out of the logs, or leaves some of the last ones unread, and compares what is found with what was done.
-func TestTornOracle(t *testing.T) {
-	n := scaled(t, 3000)
-	total := make(map[model.Anomaly]int64)
-	undecided := 0
-	for i := range n {
-		r := rand.New(rand.NewPCG(5, uint64(i)))
+// tornDuel runs transactions over logs, takes records out of the logs, or leaves some of the last ones unread, and compares what is found with what was done.
+var tornDuel = duel{name: "torn transactions", n: 3000, open: 2, kinds: map[model.Anomaly]int{model.TornTxn: 20, model.LostAcked: 20, model.DirtyRead: 500},
+	fight: func(t testing.TB, r *rand.Rand, s *score) error {
 		events, want, open := randomLogs(r)
 		a, err := CheckTransactions(histories.Events(events), TransactionOptions{Versions: Logs, Claims: []model.Claim{model.Atomicity}})
 		if err != nil {
@@ -26,10 +22,7 @@ func TestTornOracle(t *testing.T) {
 		got := make(map[model.Anomaly]int64)
 		for _, x := range a.Claims[0].Anomalies {
 			got[x.Kind] = x.Count
-			total[x.Kind] += x.Count
-		}
-		if open {
-			undecided++
+			s.kinds[x.Kind] += x.Count
 		}
 		verdict := model.Held
 		switch {
@@ -38,17 +31,15 @@ func TestTornOracle(t *testing.T) {
 		case open:
 			verdict = model.Undecided
 		}
+		s.asked("", len(want) == 0, verdict == model.Undecided)
 		if !maps.Equal(got, want) || a.Claims[0].Verdict != verdict && a.Claims[0].Verdict != model.NotTested {
-			t.Fatalf("history %d: %s with %v, want %s with %v:\n%s%s", i, a.Claims[0].Verdict, got, verdict, want, showTransactions(events), proofsOf(a))
+			return fmt.Errorf("%s with %v, want %s with %v:\n%s%s", a.Claims[0].Verdict, got, verdict, want, showTransactions(events), proofsOf(a))
 		}
-	}
-	t.Logf("%d histories: %v, %d with records of unknown whereabouts", n, total, undecided)
-	for a, share := range map[model.Anomaly]int{model.TornTxn: 20, model.LostAcked: 20, model.DirtyRead: 500} {
-		if total[a] < int64(n/share) {
-			t.Errorf("only %d times %s in %d histories", total[a], a, n)
-		}
-	}
-}
+		return nil
+	}}
+
+func TestTornOracle(t *testing.T) { tornDuel.test(t) }
+func FuzzTorn(f *testing.F)       { tornDuel.fuzz(f) }
 
 // randomLogs makes a history of transactions over logs that are read at the end, with what is wrong in it, and whether some records can be neither found nor ruled out.
 func randomLogs(r *rand.Rand) (events []histories.Event, want map[model.Anomaly]int64, open bool) {
