@@ -33,6 +33,8 @@ func commands() []*cobra.Command {
 		newCheckCommand(),
 		newVerifyCommand(),
 		newReportCommand(),
+		newSimCommand(),
+		newSimWorkerCommand(),
 		newGateCommand(),
 		newBrokerCommand(),
 		newBenchCommand(),

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ackproof/broker/fault"
+	"ackproof/model"
+	"ackproof/nemesis"
+	"ackproof/report"
+	"ackproof/sim"
+	"ackproof/sim/campaign"
+)
+
+// simFlags are the flags of `ackproof sim` as they were given.
+type simFlags struct {
+	seeds    int
+	seed     int64
+	from     int64
+	time     time.Duration
+	nemesis  string
+	plant    string
+	schedule string
+	casePath string
+	trace    bool
+	jobs     int
+	json     bool
+	quiet    bool
+}
+
+func newSimCommand() *cobra.Command {
+	var f simFlags
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "the same core, workload and checks in a deterministic world, under virtual time",
+		Long: `Runs the reference broker's core, the raw client, the workload, schedules of faults and the
+checkers in one process under a seeded order of events. Each seed draws a configuration, a load
+and a schedule of its own; the same seed gives the same run, bit for bit. Campaigns use one
+process per core.
+
+Exit codes: 0 every seed held; 1 at least one violated; 2 none violated, at least one undecided,
+or no fault had an effect; 254 wrong usage; 255 ackproof itself is at fault.`,
+		Example: `  ackproof sim --seeds 1000
+  ackproof sim --seed 42 --trace
+  ackproof sim --schedule store/latest/run.json`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&f.seeds, "seeds", 100, "how many seeds to run")
+	flags.Int64Var(&f.from, "from", 0, "the first seed (default random, printed first)")
+	flags.Int64Var(&f.seed, "seed", 0, "run this one seed")
+	flags.DurationVar(&f.time, "time", 0, "virtual length of the load, a Go duration (default: drawn from the seed, 6s to 18s)")
+	flags.StringVar(&f.nemesis, "nemesis", "", "kinds of faults, separated by commas, or none (default: drawn from the seed)")
+	flags.StringVar(&f.plant, "plant", "", "plant a bug in the reference broker, by id or name; needs a binary built with -tags failpoints")
+	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed")
+	flags.StringVar(&f.casePath, "case", "", "file with a whole case (JSON): configuration, load and faults; - is standard input")
+	flags.BoolVar(&f.trace, "trace", false, "print the canonical event log of the one run on stderr")
+	flags.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "worker processes")
+	flags.BoolVar(&f.json, "json", false, "the report as JSON on stdout, all else on stderr")
+	flags.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd, os.Stdout, os.Stderr) }
+	return cmd
+}
+
+// newSimWorkerCommand is one worker of a campaign; nobody calls it by hand.
+func newSimWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "sim-worker", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return campaign.Serve(os.Stdin, os.Stdout) },
+	}
+}
+
+// workers is a pool of this program's own processes.
+func workers(jobs int) (campaign.Pool, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return campaign.Pool{}, exitError{model.ExitInfrastructure, "find the running program: " + err.Error()}
+	}
+	return campaign.Pool{Command: []string{exe, "sim-worker"}, Size: jobs}, nil
+}
+
+func (f simFlags) run(cmd *cobra.Command, stdout, stderr io.Writer) error {
+	changed := cmd.Flags().Changed
+	draw, err := f.drawing(changed)
+	if err != nil {
+		return err
+	}
+	if changed("seed") || f.casePath != "" || f.trace {
+		return f.single(draw(f.seed), stdout, stderr)
+	}
+	if !changed("from") {
+		f.from = rand.Int64N(1_000_000_000)
+	}
+	if f.seeds < 1 || f.jobs < 1 {
+		return usagef("--seeds is %d and --jobs %d, expected at least 1 each", f.seeds, f.jobs)
+	}
+	pool, err := workers(f.jobs)
+	if err != nil {
+		return err
+	}
+	again := fmt.Sprintf("ackproof sim --from %d --seeds %d%s", f.from, f.seeds, f.flags())
+	fmt.Fprintf(stderr, "seeds %d to %d  (repeat with: %s)\n", f.from, f.from+int64(f.seeds)-1, again)
+	ctx, stop := signal.NotifyContext(orBackground(cmd.Context()), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	progress := report.NewProgress(stderr, f.quiet)
+	progress.Phase("sim", 0)
+	r, began := campaign.NewReport(), time.Now()
+	err = pool.Each(ctx, seeds(f.from, f.seeds, draw), func(s campaign.Summary) bool {
+		r.Add(s)
+		progress.Tick(time.Since(began), fmt.Sprintf("%d of %d seeds, %d violated", r.Seeds, f.seeds, len(r.Violated)))
+		return true
+	})
+	progress.Done()
+	switch {
+	case ctx.Err() != nil:
+		return exitError{model.ExitInfrastructure, "interrupted"}
+	case err != nil:
+		return exitError{model.ExitInfrastructure, err.Error()}
+	}
+	r.Close(time.Since(began))
+	return f.print(r, stdout, stderr)
+}
+
+func (f simFlags) print(r *campaign.Report, stdout, stderr io.Writer) error {
+	text := r.Text(func(s campaign.Summary) string {
+		return fmt.Sprintf("repeat with: ackproof sim --seed %d%s", s.Seed(), f.flags())
+	})
+	if f.json {
+		raw, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return exitError{model.ExitCrash, "encode the report: " + err.Error()}
+		}
+		stdout.Write(append(raw, '\n'))
+		if !f.quiet {
+			io.WriteString(stderr, text)
+		}
+	} else {
+		io.WriteString(stdout, text)
+	}
+	if r.Exit != model.ExitHeld {
+		return exitError{code: r.Exit}
+	}
+	return nil
+}
+
+// flags are the flags that a repetition needs beside its seeds.
+func (f simFlags) flags() string {
+	var b strings.Builder
+	if f.time > 0 {
+		fmt.Fprintf(&b, " --time %v", f.time)
+	}
+	for _, x := range []struct{ name, value string }{{"nemesis", f.nemesis}, {"plant", f.plant}, {"schedule", f.schedule}} {
+		if x.value != "" {
+			fmt.Fprintf(&b, " --%s %s", x.name, x.value)
+		}
+	}
+	return b.String()
+}
+
+// drawing gives the function from seeds to cases that the flags ask for.
+func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, error) {
+	if f.plant != "" {
+		bug, ok := fault.Find(f.plant)
+		if !ok {
+			return nil, usagef("--plant is %q, expected one of: %s", f.plant, plants())
+		}
+		if !fault.Built {
+			return nil, usagef("--plant %s needs a binary with planted bugs, expected one built with -tags failpoints", f.plant)
+		}
+		f.plant = bug.ID
+	}
+	if f.time != 0 && (f.time < 100*time.Millisecond || f.time > 24*time.Hour) {
+		return nil, usagef("--time is %v, expected 100ms to 24h", f.time)
+	}
+	if f.casePath != "" {
+		for _, other := range []string{"seed", "seeds", "from", "time", "nemesis", "schedule"} {
+			if changed(other) {
+				return nil, usagef("--%s with --case, expected one or the other: a case says everything", other)
+			}
+		}
+		c, err := loadCase(f.casePath)
+		if err != nil {
+			return nil, err
+		}
+		if changed("plant") {
+			c.Plant = f.plant
+		}
+		return func(int64) sim.Case { return c }, nil
+	}
+	var kinds []nemesis.Kind
+	if f.nemesis != "none" {
+		for _, k := range list(f.nemesis) {
+			kinds = append(kinds, nemesis.Kind(k))
+		}
+	}
+	var given *nemesis.Schedule
+	if f.schedule != "" {
+		s, err := nemesis.Load(f.schedule)
+		if err != nil {
+			return nil, usagef("--schedule: %v", err)
+		}
+		given = &s
+	}
+	draw := func(seed int64) sim.Case {
+		c := sim.Swarm(seed, kinds, f.time.Milliseconds())
+		c.Plant = f.plant
+		switch {
+		case f.nemesis == "none":
+			c.Schedule.Faults = []nemesis.Fault{}
+		case given != nil:
+			c.Schedule = *given
+		}
+		return c
+	}
+	if err := draw(1).Validate(); err != nil {
+		return nil, usagef("%v", err)
+	}
+	return draw, nil
+}
+
+func loadCase(path string) (c sim.Case, err error) {
+	in := io.Reader(os.Stdin)
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return c, usagef("--case: %v", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	d := json.NewDecoder(in)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return c, usagef("--case %s: byte %d: %v, expected a simulated case", path, d.InputOffset(), err)
+	}
+	if err := c.Validate(); err != nil {
+		return c, usagef("--case %s: %v", path, err)
+	}
+	return c, nil
+}
+
+func seeds(from int64, n int, draw func(int64) sim.Case) iter.Seq[sim.Case] {
+	return func(yield func(sim.Case) bool) {
+		for i := range n {
+			if !yield(draw(from + int64(i))) {
+				return
+			}
+		}
+	}
+}
+
+// single runs one case in this process and tells everything about it.
+func (f simFlags) single(c sim.Case, stdout, stderr io.Writer) error {
+	floors := model.HistoryFloors()
+	o := sim.Options{Floors: &floors}
+	if f.trace {
+		o.Trace = stderr
+	}
+	began := time.Now()
+	r, err := sim.Run(c, o)
+	if err != nil {
+		return exitError{model.ExitCrash, err.Error()}
+	}
+	if f.json {
+		raw, err := json.MarshalIndent(campaign.Summarize(r), "", "  ")
+		if err != nil {
+			return exitError{model.ExitCrash, "encode the summary: " + err.Error()}
+		}
+		stdout.Write(append(raw, '\n'))
+	} else {
+		io.WriteString(stdout, campaign.Describe(r, time.Since(began)))
+	}
+	if v := r.Verdict(); v != model.Held {
+		return exitError{code: v.Exit()}
+	}
+	return nil
+}

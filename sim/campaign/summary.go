@@ -1,0 +1,90 @@
+// Package campaign runs simulated cases by the thousand, in processes of their own, and says what they found together. It knows cases and verdicts and
+// nothing of what happens inside a world.
+//
+// Start reading at Summary, then Pool, then Report.
+package campaign
+
+import (
+	"fmt"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"ackproof/model"
+	"ackproof/sim"
+)
+
+// Summary is what one case came to, small enough to be sent between processes. JSON.
+type Summary struct {
+	Case      sim.Case                `json:"case"`
+	Verdict   model.Verdict           `json:"verdict"`
+	Anomalies []model.Anomaly         `json:"anomalies,omitempty"` // permitted ones left out
+	Broken    []string                `json:"broken,omitempty"`    // invariants
+	Open      []string                `json:"open,omitempty"`      // claims that are undecided or not tested, with the reason
+	Permitted map[model.Anomaly]int64 `json:"permitted,omitempty"`
+	Sighting  string                  `json:"sighting,omitempty"` // what ended the load
+	Events    uint64                  `json:"events"`
+	VirtualMS int64                   `json:"virtual_ms"`
+	CPU       float64                 `json:"cpu_seconds"` // of the whole process while the case ran
+	Hash      string                  `json:"hash"`        // of the event log
+	History   string                  `json:"history"`     // hash of the history
+	Acked     int64                   `json:"acked"`
+	Changes   int                     `json:"leader_changes"`
+	Effective map[string]int          `json:"effective"` // faults with an effect, by kind
+	Faults    int                     `json:"faults"`
+	// Failed says why there is no verdict at all: the simulator is at fault, or the cluster did not come up.
+	Failed string `json:"failed,omitempty"`
+}
+
+// Seed is the seed of the case.
+func (s Summary) Seed() int64 { return s.Case.Seed }
+
+// Execute runs a case in this process.
+func Execute(c sim.Case) (s Summary) {
+	s = Summary{Case: c, Verdict: model.Undecided}
+	before := cpu()
+	defer func() {
+		if p := recover(); p != nil {
+			s.Failed = fmt.Sprintf("the simulator crashed: %v\n%s", p, debug.Stack())
+		}
+		s.CPU = (cpu() - before).Seconds()
+	}()
+	floors := model.HistoryFloors()
+	r, err := sim.Run(c, sim.Options{Floors: &floors})
+	if err != nil {
+		s.Failed = err.Error()
+		return s
+	}
+	return Summarize(r)
+}
+
+// Summarize is the summary of a result, without the time that it took.
+func Summarize(r *sim.Result) Summary {
+	s := Summary{Case: r.Case}
+	s.Verdict, s.Anomalies, s.Broken, s.Sighting = r.Verdict(), r.Anomalies(), r.Broken, r.Sighting
+	s.Events, s.VirtualMS, s.Hash, s.History = r.Events, r.Virtual.Milliseconds(), fmt.Sprintf("%016x", r.Hash), r.HistoryHash()
+	s.Acked, s.Changes, s.Faults = r.Answer.Records.Acked, r.Facts.LeaderChanges, len(r.Faults)
+	s.Effective, s.Permitted = map[string]int{}, map[model.Anomaly]int64{}
+	for _, f := range r.Faults {
+		if f.Effective {
+			s.Effective[f.Kind]++
+		}
+	}
+	for _, claim := range r.Answer.Claims {
+		for _, p := range claim.Permitted {
+			s.Permitted[p.Kind] += p.Count
+		}
+		if claim.Verdict == model.Undecided || claim.Verdict == model.NotTested {
+			s.Open = append(s.Open, fmt.Sprintf("%s is %s: %s", claim.ID, claim.Verdict, claim.Reason))
+		}
+	}
+	return s
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
