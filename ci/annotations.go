@@ -30,8 +30,7 @@ func Annotations(o *Outcome) []string {
 				}
 			}
 		}
-		claimed := t.Expect == ExpectHeld && len(failures) > 0 && t.Status == Failed
-		if t.Status.severity() > 0 && !claimed {
+		if t.Status.severity() > 0 && t.Status != NotRun && !t.told() {
 			others = append(others, at("error", t.Line, fmt.Sprintf("%s: %s", t.Name, t.Status), t.Reason))
 		}
 	}

@@ -55,47 +55,47 @@ func judge(t Test, runs []RunOutcome, quarantine []Quarantine, now time.Time) Te
 }
 
 // note keeps the worst status, with the first reason for it.
-func (o *TestOutcome) note(s Status, reason string) {
-	if s.severity() > o.Status.severity() {
-		o.Status, o.Reason = s, reason
+func (t *TestOutcome) note(s Status, reason string) {
+	if s.severity() > t.Status.severity() {
+		t.Status, t.Reason = s, reason
 	}
 }
 
 // judgeRuns notes runs without a result. A run that was not carried out after a violation was found is nothing to note.
-func (o *TestOutcome) judgeRuns() {
-	for _, r := range o.Runs {
+func (t *TestOutcome) judgeRuns() {
+	for _, r := range t.Runs {
 		if r.Status != Passed && r.Status != Skipped {
-			o.note(r.Status, fmt.Sprintf("seed %d: %s", r.Seed, r.Reason))
+			t.note(r.Status, fmt.Sprintf("seed %d: %s", r.Seed, r.Reason))
 		}
 	}
 }
 
 // judgeTries is for a violation that is expected.
-func (o *TestOutcome) judgeTries() {
-	for i := range o.Claims {
-		o.Claims[i].Status = Skipped
-		if o.Claims[i].Verdict == model.Violated {
-			o.Claims[i].Status = Passed
+func (t *TestOutcome) judgeTries() {
+	for i := range t.Claims {
+		t.Claims[i].Status = Skipped
+		if t.Claims[i].Verdict == model.Violated {
+			t.Claims[i].Status = Passed
 		}
 	}
-	if o.Violated > 0 {
+	if t.Violated > 0 {
 		return
 	}
-	o.judgeRuns()
-	if o.Status == Passed {
-		o.note(Failed, fmt.Sprintf("a violation was expected, and none of %d runs found one", o.Tested))
+	t.judgeRuns()
+	if t.Status == Passed {
+		t.note(Failed, fmt.Sprintf("a violation was expected, and none of %d runs found one", t.Tested))
 	}
 }
 
 // gather adds the results of a run to the claims.
-func (o *TestOutcome) gather(r RunOutcome) {
+func (t *TestOutcome) gather(r RunOutcome) {
 	for _, found := range r.results.Claims {
-		i := slices.IndexFunc(o.Claims, func(c ClaimOutcome) bool { return c.ID == found.ID })
+		i := slices.IndexFunc(t.Claims, func(c ClaimOutcome) bool { return c.ID == found.ID })
 		if i < 0 {
-			o.Claims = append(o.Claims, ClaimOutcome{ID: found.ID, Verdict: model.NotTested, Evidence: map[string]int64{}, Violations: []Violation{}, Permitted: []model.PermittedLoss{}})
-			i = len(o.Claims) - 1
+			t.Claims = append(t.Claims, ClaimOutcome{ID: found.ID, Verdict: model.NotTested, Evidence: map[string]int64{}, Violations: []Violation{}, Permitted: []model.PermittedLoss{}})
+			i = len(t.Claims) - 1
 		}
-		o.Claims[i].add(r, found)
+		t.Claims[i].add(r, found)
 	}
 }
 
@@ -184,16 +184,16 @@ func (c *ClaimOutcome) judge(t Test, quarantine []Quarantine, now time.Time) {
 }
 
 // judgePermitted compares the permitted losses of each run with what is expected.
-func (o *TestOutcome) judgePermitted(t Test) {
-	if t.Permitted == nil {
+func (t *TestOutcome) judgePermitted(want Test) {
+	if want.Permitted == nil {
 		return
 	}
-	for _, r := range o.Runs {
+	for _, r := range t.Runs {
 		if r.results == nil {
 			continue
 		}
 		counts := map[model.Anomaly]int64{}
-		for a := range t.Permitted {
+		for a := range want.Permitted {
 			counts[a] = 0
 		}
 		for _, c := range r.results.Claims {
@@ -203,13 +203,13 @@ func (o *TestOutcome) judgePermitted(t Test) {
 		}
 		var wrong []string
 		for a, n := range counts {
-			if want := t.Permitted[a]; n < want.Min || n > want.Max {
-				wrong = append(wrong, fmt.Sprintf("%s × %d, expected %s", a, n, want))
+			if between := want.Permitted[a]; n < between.Min || n > between.Max {
+				wrong = append(wrong, fmt.Sprintf("%s × %d, expected %s", a, n, between))
 			}
 		}
 		if len(wrong) > 0 {
 			slices.Sort(wrong)
-			o.note(Failed, fmt.Sprintf("seed %d: permitted loss that is not as expected: %s", r.Seed, strings.Join(wrong, "; ")))
+			t.note(Failed, fmt.Sprintf("seed %d: permitted loss that is not as expected: %s", r.Seed, strings.Join(wrong, "; ")))
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"ackproof/report"
 )
 
-// JUnit is the outcome as JUnit XML. One suite per test and one case per claim, whatever the seeds of the day, so that a server can follow a case over time; one more
+// JUnit is the outcome as JUnit XML, in the form of Ant's schema, which is the strictest in use. One suite per test and one case per claim, whatever the seeds of the day, so that a server can follow a case over time; one more
 // case says whether every run came to its end, and one suite holds the quarantine. A violation is a failure, a crash and what could not run are errors.
 func JUnit(o *Outcome) ([]byte, error) {
 	host, err := os.Hostname()
@@ -22,7 +22,7 @@ func JUnit(o *Outcome) ([]byte, error) {
 		host = "localhost"
 	}
 	var all junit.Testsuites
-	add := func(name string, seconds float64, cases []junit.Testcase, properties [][2]string) {
+	add := func(name string, seconds float64, cases []junit.Testcase, properties [][2]string, said string) {
 		s := junit.Testsuite{Name: name, ID: len(all.Suites), Package: "ackproof", Hostname: host, Time: secs(seconds), Timestamp: o.Started.Format("2006-01-02T15:04:05")}
 		for _, p := range properties {
 			s.AddProperty(p[0], report.Visible(p[1]))
@@ -31,12 +31,12 @@ func JUnit(o *Outcome) ([]byte, error) {
 			c.Classname = "ackproof." + name
 			s.AddTestcase(c)
 		}
-		s.SystemOut, s.SystemErr = &junit.Output{}, &junit.Output{}
+		s.SystemOut, s.SystemErr = &junit.Output{Data: report.Visible(said)}, &junit.Output{}
 		all.Suites = append(all.Suites, s) // the totals stay with the suites: the strict schema allows none above them
 	}
 	for _, t := range o.Tests {
 		cases, seconds := t.cases()
-		add(t.Name, seconds, cases, t.properties())
+		add(t.Name, seconds, cases, t.properties(), t.evidence())
 	}
 	if len(o.Quarantine) > 0 {
 		var cases []junit.Testcase
@@ -47,7 +47,7 @@ func JUnit(o *Outcome) ([]byte, error) {
 			}
 			cases = append(cases, c)
 		}
-		add("quarantine", 0, cases, nil)
+		add("quarantine", 0, cases, [][2]string{{"file", o.File}}, "")
 	}
 	var out bytes.Buffer
 	out.WriteString(xml.Header)
@@ -91,6 +91,20 @@ func (t TestOutcome) properties() [][2]string {
 	}
 }
 
+// evidence is what the claims rest on; the strict schema has no place for it in their cases.
+func (t TestOutcome) evidence() string {
+	var out strings.Builder
+	for _, c := range t.Claims {
+		fmt.Fprintf(&out, "%s %s: %s: %s\n", c.ID, c.Verdict, report.Plain(c.ID), report.Evidence(c.Evidence))
+		if t.Expect == ExpectViolated {
+			for _, v := range c.Violations {
+				fmt.Fprintf(&out, "as expected: %s\n", v.text(t.Name, c.ID))
+			}
+		}
+	}
+	return out.String()
+}
+
 // cases are those of one test.
 func (t TestOutcome) cases() (cases []junit.Testcase, seconds float64) {
 	for _, r := range t.Runs {
@@ -98,15 +112,17 @@ func (t TestOutcome) cases() (cases []junit.Testcase, seconds float64) {
 	}
 	first := junit.Testcase{Name: "runs", Time: secs(seconds)}
 	var errors []string
-	skipped, failed := "", ""
+	skipped, unproven, failed := "", "", ""
 	for _, r := range t.Runs {
 		if r.Status == Passed || r.Status == Skipped {
 			continue
 		}
 		text := report.Visible(fmt.Sprintf("seed %d: %s: %s", r.Seed, r.Status, r.Reason))
 		switch r.Status {
-		case Unproven:
+		case NotRun:
 			skipped = text
+		case Unproven:
+			unproven = text
 		default:
 			failed = text
 		}
@@ -115,16 +131,16 @@ func (t TestOutcome) cases() (cases []junit.Testcase, seconds float64) {
 	switch {
 	case failed != "":
 		first.Error = &junit.Result{Type: string(t.Status), Message: failed, Data: strings.Join(errors, "\n")}
-	case skipped != "" && t.Status == Failed: // the violation is told by its claim
-		first.Skipped = &junit.Result{Message: skipped}
+	case unproven != "":
+		first.Failure = &junit.Result{Type: string(Unproven), Message: unproven, Data: strings.Join(errors, "\n")}
 	case skipped != "":
-		first.Failure = &junit.Result{Type: string(Unproven), Message: skipped, Data: strings.Join(errors, "\n")}
+		first.Skipped = &junit.Result{Message: skipped}
 	}
 	cases = append(cases, first)
 	if t.Expect == ExpectViolated {
 		return append(cases, t.expected()), seconds
 	}
-	told := t.Status == Passed || first.Error != nil || first.Failure != nil
+	told := t.Status.severity() == 0 || t.Status == NotRun || first.Error != nil || first.Failure != nil
 	for _, c := range t.Claims {
 		one := c.testcase(t.Name)
 		told = told || one.Failure != nil || one.Error != nil
@@ -141,13 +157,6 @@ func (t TestOutcome) expected() junit.Testcase {
 	c := junit.Testcase{Name: "a violation is found", Time: secs(0)}
 	switch t.Status {
 	case Passed:
-		for _, claim := range t.Claims {
-			for _, v := range claim.Violations {
-				if c.SystemOut == nil {
-					c.SystemOut = &junit.Output{Data: v.text(t.Name, claim.ID)}
-				}
-			}
-		}
 	case Failed:
 		c.Failure = &junit.Result{Type: "blind", Message: report.Visible(t.Reason), Data: report.Visible(t.Reason)}
 	default:
@@ -162,7 +171,6 @@ func (c ClaimOutcome) testcase(test string) junit.Testcase {
 	reason := report.Visible(fmt.Sprintf("%s: %s", c.Verdict, c.Reason))
 	switch c.Status {
 	case Passed:
-		out.SystemOut = &junit.Output{Data: report.Plain(c.ID) + ": " + report.Evidence(c.Evidence)}
 	case Failed, Quarantined:
 		var lines []string
 		for _, v := range c.Violations {

@@ -31,6 +31,7 @@ const (
 	Crashed     Status = "crashed"       // ackproof itself is at fault
 	CouldNotRun Status = "could-not-run" // the infrastructure failed
 	Unproven    Status = "unproven"      // undecided or not tested, and the file says that this fails the gate
+	NotRun      Status = "not-run"       // the gate had stopped before
 	Skipped     Status = "skipped"       // undecided or not tested, and the file says that this may be
 	Quarantined Status = "quarantined"   // violated, and known
 )
@@ -42,7 +43,7 @@ func (s Status) exit() int {
 		return model.ExitHeld
 	case Failed:
 		return model.ExitViolated
-	case Unproven:
+	case Unproven, NotRun:
 		return model.ExitUndecided
 	case CouldNotRun:
 		return model.ExitInfrastructure

@@ -63,7 +63,7 @@ func (r Runner) Run(ctx context.Context) (*Outcome, error) {
 		out.Tests = append(out.Tests, result)
 		out.Status = worse(out.Status, result.Status)
 		if stop = s.stop; stop == "" && result.Status == Failed && !r.KeepGoing {
-			stop = fmt.Sprintf("the gate had stopped at test %s", t.Name)
+			stop = "the gate had stopped at test " + t.Name
 		}
 	}
 	out.quarantine(r.Gate, began)
@@ -116,10 +116,10 @@ func (s *series) run(ctx context.Context) TestOutcome {
 		case done:
 			run.Reason = "not needed: the answer is there"
 		case s.stop != "":
-			run.Status, run.Reason = Unproven, "not carried out: "+s.stop
+			run.Status, run.Reason = NotRun, s.stop
 		case ctx.Err() != nil:
 			s.stop = "the gate was interrupted"
-			run.Status, run.Reason = CouldNotRun, "not carried out: "+s.stop
+			run.Status, run.Reason = CouldNotRun, s.stop
 		case left < s.t.Load+s.beside:
 			run.Status, run.Reason = Unproven, fmt.Sprintf("not carried out: %v of the budget were left, and a run takes about %v", left.Round(time.Second), (s.t.Load+s.beside).Round(time.Second))
 		default:

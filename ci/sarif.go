@@ -18,15 +18,22 @@ const maxSARIF = 5000
 // claim and anomaly, so that a server takes the same violation with another seed for the same. Quarantined violations are suppressed, answers that are neither held nor
 // violated are warnings. Worst first.
 func SARIF(o *Outcome, version string) ([]byte, error) {
-	run := sarif.NewRun().WithTool(sarif.NewTool().WithDriver(sarif.NewToolComponent().WithName("ackproof").WithVersion(version)))
+	driver := sarif.NewToolComponent().WithName("ackproof")
+	if version != "unknown" {
+		driver.WithVersion(version)
+	}
+	run := sarif.NewRun().WithTool(sarif.NewTool().WithDriver(driver))
 	file := filepath.ToSlash(o.File)
 	add := func(claim model.Claim, line int, level, fingerprint, text string) *sarif.Result {
 		if run.GetRuleIndex(string(claim)) < 0 {
-			run.AddRule(string(claim)).WithName(string(claim)).WithShortDescription(sarif.NewMultiformatMessageString().WithText(report.Plain(claim)))
+			say := sarif.NewMultiformatMessageString // GitHub refuses rules without all three
+			run.AddRule(string(claim)).WithShortDescription(say().WithText(report.Plain(claim))).
+				WithFullDescription(say().WithText("Promised by the configuration under test: " + report.Plain(claim) + ".")).
+				WithHelp(say().WithText("Repeat the run with the command in the message, judge the certificate by itself with `ackproof verify`, and look at the run directory."))
 		}
 		at := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewSimpleArtifactLocation(file)).WithRegion(sarif.NewSimpleRegion(line, line))
 		r := run.CreateResultForRule(string(claim)).WithLevel(level).WithMessage(sarif.NewTextMessage(text))
-		r.AddLocation(sarif.NewLocationWithPhysicalLocation(at)).AddPartialFingerprint("ackproof/v1", fingerprint)
+		r.AddLocation(sarif.NewLocationWithPhysicalLocation(at)).WithPartialFingerprints(map[string]string{"ackproof/v1": fingerprint})
 		return r
 	}
 	for _, pass := range []Status{Failed, Quarantined, Unproven} {

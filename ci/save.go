@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 )
 
 // Files in the artefact folder, beside the runs.
@@ -28,10 +29,24 @@ func (o *Outcome) JSON() ([]byte, error) {
 	return append(raw, '\n'), err
 }
 
+// ErrBug: a form of the outcome could not be made, which is a bug of ackproof. It must not take the answer with it.
+var ErrBug = errors.New("a bug of ackproof")
+
+// made calls a maker of one form and turns a panic into an error.
+func made(maker func() ([]byte, error)) (raw []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", ErrBug, p, debug.Stack())
+		}
+	}()
+	return maker()
+}
+
 // Save writes the outcome in every form into the artefact folder and to the outputs. It writes what it can, and tells all that went wrong.
 func (o *Outcome) Save(artefacts string, outputs Outputs, version string) error {
 	var errs []error
-	write := func(raw []byte, err error, paths ...string) {
+	write := func(maker func() ([]byte, error), paths ...string) {
+		raw, err := made(maker)
 		if err != nil {
 			errs = append(errs, err)
 			return
@@ -42,15 +57,13 @@ func (o *Outcome) Save(artefacts string, outputs Outputs, version string) error 
 			}
 		}
 	}
-	raw, err := o.JSON()
-	write(raw, err, filepath.Join(artefacts, jsonFile))
-	raw, err = JUnit(o)
-	write(raw, err, filepath.Join(artefacts, junitFile), outputs.JUnit)
-	raw, err = SARIF(o, version)
-	write(raw, err, filepath.Join(artefacts, sarifFile), outputs.SARIF)
-	write(Summary(o, MaxSummary), nil, filepath.Join(artefacts, summaryFile))
+	write(o.JSON, filepath.Join(artefacts, jsonFile))
+	write(func() ([]byte, error) { return JUnit(o) }, filepath.Join(artefacts, junitFile), outputs.JUnit)
+	write(func() ([]byte, error) { return SARIF(o, version) }, filepath.Join(artefacts, sarifFile), outputs.SARIF)
+	write(func() ([]byte, error) { return Summary(o, MaxSummary), nil }, filepath.Join(artefacts, summaryFile))
 	if outputs.Summary != "" {
-		errs = append(errs, addSummary(o, outputs.Summary))
+		_, err := made(func() ([]byte, error) { return nil, addSummary(o, outputs.Summary) })
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -2,7 +2,6 @@ package ci
 
 import (
 	"fmt"
-	"html"
 	"strings"
 
 	"ackproof/model"
@@ -36,7 +35,7 @@ func Summary(o *Outcome, limit int) []byte {
 	}
 	m.section("What else failed", func(line func(string)) {
 		for _, t := range o.Tests {
-			if t.Status.severity() > 0 && t.Reason != "" {
+			if t.Status.severity() > 0 && t.Status != NotRun && !t.told() {
 				line(fmt.Sprintf("%s: %s: %s", code(t.Name), t.Status, text(t.Reason)))
 			}
 		}
@@ -61,7 +60,7 @@ func Summary(o *Outcome, limit int) []byte {
 				}
 			}
 			for _, r := range t.Runs {
-				if r.results == nil && r.Reason != "" {
+				if r.results == nil && r.Status != Skipped {
 					line(fmt.Sprintf("%s, seed %d: %s", code(t.Name), r.Seed, text(r.Reason)))
 				}
 			}
@@ -123,18 +122,15 @@ func (m *markdown) bytes() []byte {
 
 // text shows a value in Markdown as it is, on one line.
 func text(s string) string {
-	s = strings.Join(strings.Fields(report.Visible(s)), " ")
-	return markup.Replace(html.EscapeString(s))
+	return markup.Replace(strings.Join(strings.Fields(report.Visible(s)), " "))
 }
-
-// markup takes from Markdown what it would read as its own.
-var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "|", `\|`, "#", `\#`, "~", `\~`, "@", "&#64;", "://", "&#58;//", "www.", "www&#46;")
 
 // code shows a value in Markdown as code.
-func code(s string) string {
-	s = strings.Join(strings.Fields(report.Visible(s)), " ")
-	return "<code>" + markup.Replace(html.EscapeString(s)) + "</code>"
-}
+func code(s string) string { return "<code>" + text(s) + "</code>" }
+
+// markup writes as entities what HTML or Markdown would read as its own: elements, emphasis, code, links, tables, mentions of people and issues.
+var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", `\`, "&#92;", "`", "&#96;", "*", "&#42;", "_", "&#95;", "[", "&#91;", "]", "&#93;",
+	"|", "&#124;", "#", "&#35;", "~", "&#126;", "@", "&#64;", "://", "&#58;//", "www.", "www&#46;", "!", "&#33;", "$", "&#36;")
 
 // markdown is a violation as a section of its own.
 func (v Violation) markdown(test string, claim model.Claim) string {

@@ -31,7 +31,7 @@ func Text(o *Outcome, artefacts string) string {
 				}
 			}
 		}
-		if t.Status.severity() > 0 && t.Violated == 0 {
+		if t.Status.severity() > 0 && !t.told() {
 			line("              ", t.Reason)
 		}
 		for _, c := range t.Claims {

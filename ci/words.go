@@ -3,6 +3,7 @@ package ci
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"ackproof/model"
@@ -66,4 +67,9 @@ func (q QuarantineOutcome) state() string {
 		return "seen again"
 	}
 	return "not seen in this run"
+}
+
+// told: the violations of its claims say why the test failed.
+func (t TestOutcome) told() bool {
+	return t.Status == Failed && t.Expect == ExpectHeld && slices.ContainsFunc(t.Claims, func(c ClaimOutcome) bool { return c.Status == Failed && len(c.Violations) > 0 })
 }

@@ -105,7 +105,11 @@ func runGate(ctx context.Context, path string, f gateFlags, stdout, stderr io.Wr
 	code, message := out.Exit, ""
 	if err := out.Save(f.artefacts, f.outputs, harness.Build()); err != nil {
 		message = "write the outcome: " + err.Error()
-		code = ci.WorseExit(code, model.ExitInfrastructure)
+		wrong := model.ExitInfrastructure
+		if errors.Is(err, ci.ErrBug) {
+			wrong = model.ExitCrash
+		}
+		code = ci.WorseExit(code, wrong)
 	}
 	if code != model.ExitHeld {
 		return exitError{code: code, message: message}
