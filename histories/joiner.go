@@ -2,6 +2,7 @@ package histories
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -21,32 +22,61 @@ type Joiner struct {
 	seq     uint64
 	time    int64
 	ops     int
-	open    map[uint64]openOp
-	process map[int32]processState
-	written map[int32][]span
+	clients [256]client       // by process modulo their number; one with nothing open makes room
+	crowd   map[int32]*client // who found no room
+	open    map[uint64]openOp // beside the first of each client
+	written map[int32]*writes
+	last    *openOp // the one invoked last, if it is the first of its client
 }
 
 // maxNumber bounds offsets and sequence numbers, so that sums of two of them, or of one and a count, are numbers still.
 const maxNumber = 1 << 61
 
+// openOp is an operation without a completion; the zero one is none.
 type openOp struct {
+	op        uint64
 	index     int
 	process   int32
 	partition int32
 	kind      Kind
 }
 
-type processState struct {
+// client is one process.
+type client struct {
+	process   int32
 	open      int32
-	exclusive bool // one that is open was not declared Pipelined
+	exclusive bool   // one that is open was not declared Pipelined
+	first     openOp // one of those that are open, none: all of them are in Joiner.open
+	producer  int32  // whose values it wrote last
+	writes    *writes
 }
+
+// writes are the values of one producer that were written, in order.
+type writes struct{ spans []span }
 
 // span is a stretch [from, to) of one producer's sequence numbers.
 type span struct{ from, to int64 }
 
 // NewJoiner is a Joiner before the first event.
 func NewJoiner() *Joiner {
-	return &Joiner{open: make(map[uint64]openOp), process: make(map[int32]processState), written: make(map[int32][]span)}
+	return &Joiner{crowd: make(map[int32]*client), open: make(map[uint64]openOp), written: make(map[int32]*writes)}
+}
+
+// client finds the state of a process.
+func (j *Joiner) client(process int32) *client {
+	c := &j.clients[uint32(process)%uint32(len(j.clients))]
+	if c.process == process {
+		return c
+	}
+	if known := j.crowd[process]; known != nil {
+		return known
+	}
+	if c.open > 0 {
+		c = &client{}
+		j.crowd[process] = c
+	}
+	*c = client{process: process}
+	return c
 }
 
 // Join takes the next event. It returns the number of its operation, counted from 0 in the order of invocation; −1 for marks.
@@ -84,8 +114,8 @@ func (j *Joiner) Join(ev *Event) (index int, err error) {
 	if ev.Op != ev.Seq {
 		return bad("an invocation of operation %d, expected its own number", ev.Op)
 	}
-	state := j.process[ev.Process]
-	if state.open > 0 && (state.exclusive || !ev.Pipelined) {
+	c := j.client(ev.Process)
+	if c.open > 0 && (c.exclusive || !ev.Pipelined) {
 		return bad("process %d invokes %v with an operation still open, expected one at a time or a pipelined process", ev.Process, ev.Kind)
 	}
 	if ev.Kind == Append {
@@ -96,23 +126,41 @@ func (j *Joiner) Join(ev *Event) (index int, err error) {
 			if r.Count < 1 || r.Sequence < 0 || r.Sequence > maxNumber {
 				return bad("an append of %d values from sequence %d, expected at least one, from 0 on", r.Count, r.Sequence)
 			}
-			if !j.write(r) {
+			if !j.writer(c, r.Producer).write(r) {
 				return bad("producer %d writes a value of %d…%d a second time, expected unique values", r.Producer, r.Sequence, r.Sequence+int64(r.Count)-1)
 			}
 		}
 	}
-	j.process[ev.Process] = processState{state.open + 1, !ev.Pipelined}
-	j.open[ev.Op] = openOp{j.ops, ev.Process, ev.Partition, ev.Kind}
+	c.open, c.exclusive = c.open+1, !ev.Pipelined
+	if op := (openOp{ev.Op, j.ops, ev.Process, ev.Partition, ev.Kind}); c.first.op == 0 {
+		c.first, j.last = op, &c.first
+	} else {
+		j.open[ev.Op], j.last = op, nil
+	}
 	j.ops++
 	return j.ops - 1, nil
 }
 
+// Rename gives the operation of the Invoke that was joined last another number, which Join returns for its completion.
+func (j *Joiner) Rename(index int) {
+	if j.last != nil {
+		j.last.index = index
+	} else if op, ok := j.open[j.seq]; ok {
+		op.index = index
+		j.open[j.seq] = op
+	}
+}
+
 func (j *Joiner) complete(ev *Event, bad func(string, ...any) (int, error)) (int, error) {
-	op, ok := j.open[ev.Op]
+	c := j.client(ev.Process)
+	op := c.first
+	if op.op != ev.Op {
+		op = j.other(ev.Op)
+	}
 	switch {
 	case ev.Type > Info:
 		return bad("is of unknown type %d", ev.Type)
-	case !ok:
+	case op.op == 0:
 		return bad("completes operation %d, which is not open", ev.Op)
 	case op.process != ev.Process:
 		return bad("process %d completes operation %d of process %d", ev.Process, ev.Op, op.process)
@@ -128,14 +176,33 @@ func (j *Joiner) complete(ev *Event, bad func(string, ...any) (int, error)) (int
 			}
 		}
 	}
-	delete(j.open, ev.Op)
-	state := j.process[ev.Process]
-	if state.open--; state.open == 0 {
-		delete(j.process, ev.Process)
+	if c.first.op == ev.Op {
+		c.first = openOp{}
 	} else {
-		j.process[ev.Process] = state
+		delete(j.open, ev.Op)
+	}
+	if c.open--; c.open == 0 {
+		delete(j.crowd, ev.Process)
 	}
 	return op.index, nil
+}
+
+// other finds an open operation that is not the first of the client that completes it; zero if it is not open.
+func (j *Joiner) other(number uint64) openOp {
+	if op, ok := j.open[number]; ok {
+		return op
+	}
+	for i := range j.clients { // somebody else's: an error
+		if j.clients[i].first.op == number {
+			return j.clients[i].first
+		}
+	}
+	for _, c := range j.crowd {
+		if c.first.op == number {
+			return c.first
+		}
+	}
+	return openOp{}
 }
 
 // stepsFault says what is wrong with the steps of an operation, "" for nothing.
@@ -161,26 +228,36 @@ func stepsFault(ev *Event) string {
 	return ""
 }
 
+// writer finds what a producer has written; c is who writes now.
+func (j *Joiner) writer(c *client, producer int32) *writes {
+	if c.writes == nil || c.producer != producer {
+		w := j.written[producer]
+		if w == nil {
+			w = &writes{}
+			j.written[producer] = w
+		}
+		c.producer, c.writes = producer, w
+	}
+	return c.writes
+}
+
 // write notes the values of a run as written; false if one of them was written before.
-func (j *Joiner) write(r Run) bool {
+func (w *writes) write(r Run) bool {
 	from, to := r.Sequence, r.Sequence+int64(r.Count)
-	spans := j.written[r.Producer]
+	spans := w.spans
 	n := len(spans)
 	switch {
 	case n > 0 && spans[n-1].to == from: // the usual case: a producer counts on
 		spans[n-1].to = to
 		return true
 	case n == 0 || spans[n-1].to < from:
-		j.written[r.Producer] = append(spans, span{from, to})
+		w.spans = append(spans, span{from, to})
 		return true
 	}
 	i := sort.Search(n, func(i int) bool { return spans[i].to > from }) // the first that could overlap
 	if i < n && spans[i].from < to {
 		return false
 	}
-	spans = append(spans, span{})
-	copy(spans[i+1:], spans[i:])
-	spans[i] = span{from, to}
-	j.written[r.Producer] = spans
+	w.spans = slices.Insert(spans, i, span{from, to})
 	return true
 }

@@ -38,7 +38,7 @@ func (t *tally) prove(f finding) *model.Certificate {
 		write := c.op("write", f.a)
 		read := c.op("reader", f.b)
 		c.Sentence = fmt.Sprintf("%s%s lies at %s, but the reader of session %d that asked from %d at %s was given records up to %d and not this one",
-			c.record(f.record), c.acked(write), where, h.ops[f.b].session, h.ops[f.b].offset, c.began(read), h.reach(&h.ops[f.b])-1)
+			c.record(f.record), c.acked(write), where, h.ops.at(f.b).session, h.ops.at(f.b).offset, c.began(read), h.reach(h.ops.at(f.b))-1)
 		if f.anomaly == model.Undelivered {
 			c.Sentence += ", although it read from the start to the end"
 		}
@@ -48,11 +48,11 @@ func (t *tally) prove(f finding) *model.Certificate {
 		c.Sentence += "."
 	case model.NonmonotonicPoll:
 		if f.a == none || f.a == f.b {
-			c.Sentence = fmt.Sprintf("The read of session %d that asked %s from %d at %s was given offset %d after it had been past it.", h.ops[f.b].session, f.part.name(), h.ops[f.b].offset, c.began(c.op("reader", f.b)), f.offset)
+			c.Sentence = fmt.Sprintf("The read of session %d that asked %s from %d at %s was given offset %d after it had been past it.", h.ops.at(f.b).session, f.part.name(), h.ops.at(f.b).offset, c.began(c.op("reader", f.b)), f.offset)
 			break
 		}
 		before := c.op("before", f.a)
-		c.Sentence = fmt.Sprintf("Session %d had read %s up to offset %d at %s, but its next read at %s was given offset %d.", h.ops[f.b].session, f.part.name(), h.reach(&h.ops[f.a])-1, c.ended(before), c.ended(c.op("reader", f.b)), f.offset)
+		c.Sentence = fmt.Sprintf("Session %d had read %s up to offset %d at %s, but its next read at %s was given offset %d.", h.ops.at(f.b).session, f.part.name(), h.reach(h.ops.at(f.a))-1, c.ended(before), c.ended(c.op("reader", f.b)), f.offset)
 	case model.Reordered:
 		later := c.op("later", f.a)
 		earlier := later // both may have been sent by one append
@@ -60,17 +60,17 @@ func (t *tally) prove(f finding) *model.Certificate {
 			earlier = c.op("earlier", f.b)
 		}
 		c.Sentence = fmt.Sprintf("%s%s lies at %s, but %s%s, which the same producer sent before it, lies behind it at offset %d",
-			c.record(f.record), c.acked(later), where, lower(c.record(f.other)), c.acked(earlier), f.part.base+int64(t.position[f.other]))
+			c.record(f.record), c.acked(later), where, lower(c.record(f.other)), c.acked(earlier), f.part.base+int64(h.records.at(f.other).position))
 		if r := h.returning(f.part, f.offset, f.record, none); r != none {
 			c.Sentence += fmt.Sprintf(", as the read at %s found", c.began(c.op("reader", r)))
 		}
 		c.Sentence += "."
-		if behind := f.part.base + int64(t.position[f.other]); h.ackedAt(f.other) != behind {
+		if behind := f.part.base + int64(h.records.at(f.other).position); h.ackedAt(f.other) != behind {
 			c.opIf("witness", h.returning(f.part, behind, f.other, none))
 		}
 	case model.ReorderedRealtime:
 		late := c.op("late", f.a)
-		by := &h.ops[f.b]
+		by := h.ops.at(f.b)
 		known := "the end of the log was known to lie above it"
 		switch known0 := c.op("known", f.b); {
 		case by.kind == histories.Append:
@@ -95,11 +95,11 @@ func (t *tally) prove(f finding) *model.Certificate {
 		if f.other != none {
 			there = lower(c.record(f.other))
 		}
-		c.Sentence = fmt.Sprintf("At %s the copy on node %d holds %s, as its final read at %s found", where, h.ops[f.b].node, there, c.began(copyOp))
+		c.Sentence = fmt.Sprintf("At %s the copy on node %d holds %s, as its final read at %s found", where, h.ops.at(f.b).node, there, c.began(copyOp))
 		if other := h.returning(f.part, f.offset, f.record, f.b); other != none {
 			who := "the log"
-			if h.ops[other].kind == histories.CopyRead {
-				who = fmt.Sprintf("the copy on node %d", h.ops[other].node)
+			if h.ops.at(other).kind == histories.CopyRead {
+				who = fmt.Sprintf("the copy on node %d", h.ops.at(other).node)
 			}
 			c.Sentence += fmt.Sprintf(", but %s holds %s, as the read at %s found", who, lower(c.record(f.record)), c.began(c.op("other", other)))
 		}
@@ -116,7 +116,7 @@ func (t *tally) prove(f finding) *model.Certificate {
 		if f.record == none {
 			c.Sentence = fmt.Sprintf("The read at %s returned a value at %s that nobody ever sent.", c.ended(read), where)
 		} else {
-			c.Sentence = fmt.Sprintf("%s was refused with code %d at %s, but the read at %s returned it at %s.", c.record(f.record), h.ops[f.a].code, c.ended(c.op("write", f.a)), c.ended(read), where)
+			c.Sentence = fmt.Sprintf("%s was refused with code %d at %s, but the read at %s returned it at %s.", c.record(f.record), h.ops.at(f.a).code, c.ended(c.op("write", f.a)), c.ended(read), where)
 		}
 	case model.FutureRead:
 		c.Sentence = fmt.Sprintf("The read that ended at %s returned %s at %s, but that record was only sent at %s.", c.ended(c.op("reader", f.b)), lower(c.record(f.record)), where, c.began(c.op("write", f.a)))
@@ -126,7 +126,7 @@ func (t *tally) prove(f finding) *model.Certificate {
 		if f.record == none {
 			c.Sentence = fmt.Sprintf("The read at %s returned a record at %s that was written in another run, topic or partition.", c.ended(c.op("reader", f.b)), where)
 		} else {
-			c.Sentence = fmt.Sprintf("%s was sent to p%d, but the read at %s returned it at %s.", c.record(f.record), h.ops[f.a].partition, c.ended(c.op("reader", f.b)), where)
+			c.Sentence = fmt.Sprintf("%s was sent to p%d, but the read at %s returned it at %s.", c.record(f.record), h.ops.at(f.a).partition, c.ended(c.op("reader", f.b)), where)
 			c.op("write", f.a)
 		}
 	case model.DirtyRead:
@@ -140,10 +140,10 @@ func (t *tally) prove(f finding) *model.Certificate {
 		default:
 			c.Sentence += fmt.Sprintf("the log ended at %d when it was read to its end at %s.", f.part.end, c.began(c.op("end", f.part.endOp)))
 		}
-		c.opIf("write", h.writer[f.record])
+		c.opIf("write", h.records.at(f.record).writer)
 	case model.Duplicate:
-		first := f.part.base + int64(t.position[f.record])
-		write := c.op("write", h.writer[f.record])
+		first := f.part.base + int64(h.records.at(f.record).position)
+		write := c.op("write", h.records.at(f.record).writer)
 		c.Sentence = fmt.Sprintf("%s, sent once at %s, stands at offset %d and again at offset %d of %s", c.record(f.record), c.began(write), min(first, f.offset), max(first, f.offset), f.part.name())
 		a, b := h.returning(f.part, min(first, f.offset), f.record, none), h.returning(f.part, max(first, f.offset), f.record, none)
 		switch {
@@ -154,17 +154,17 @@ func (t *tally) prove(f finding) *model.Certificate {
 		}
 		c.Sentence += "."
 	case model.StaleEndOffset, model.StartOffsetBackwards, model.StartAboveHW:
-		before, after := &h.ops[f.a], &h.ops[f.b]
+		before, after := h.ops.at(f.a), h.ops.at(f.b)
 		c.Sentence = fmt.Sprintf("The %s of %s was %d in leader epoch %d when answered at %s, but the %s asked for at %s was %d in epoch %d.",
 			bound(before.kind), f.part.name(), before.offset, before.epoch, c.ended(c.op("before", f.a)), bound(after.kind), c.began(c.op("after", f.b)), after.offset, after.epoch)
 	case model.StaleRead:
-		stale := &h.ops[f.a]
+		stale := h.ops.at(f.a)
 		saw := "nothing from " + fmt.Sprint(f.offset) + " on"
-		if stale.kind == histories.EndOffset || stale.runs > 0 {
+		if stale.kind == histories.EndOffset || stale.count > 0 {
 			saw = fmt.Sprintf("the log end at %d", f.offset)
 		}
 		c.Sentence = fmt.Sprintf("Offset %d of %s existed when %s ended at %s, but the %s of process %d that began at %s saw %s.",
-			f.above, f.part.name(), lower(the(h.ops[f.b].kind)), c.ended(c.op("known", f.b)), stale.kind, stale.process, c.began(c.op("stale", f.a)), saw)
+			f.above, f.part.name(), lower(the(h.ops.at(f.b).kind)), c.ended(c.op("known", f.b)), stale.kind, stale.process, c.began(c.op("stale", f.a)), saw)
 	}
 	return &c.Certificate
 }
@@ -177,11 +177,11 @@ func (t *tally) proveConflict(c *certificate, where string) {
 		one = h.returning(f.part, f.offset, f.record, f.b)
 	}
 	if one == none {
-		one = h.writer[f.record]
+		one = h.records.at(f.record).writer
 	}
 	first := c.claim(one, f.record, where)
 	if f.other == none {
-		elsewhere := f.part.base + int64(t.position[f.record])
+		elsewhere := f.part.base + int64(h.records.at(f.record).position)
 		c.Sentence = first + fmt.Sprintf(", but the log has it at offset %d", elsewhere)
 		if r := h.returning(f.part, elsewhere, f.record, one); r != none {
 			c.Sentence += fmt.Sprintf(", as the read at %s found", c.began(c.op("reader", r)))
@@ -194,7 +194,7 @@ func (t *tally) proveConflict(c *certificate, where string) {
 		two = h.returning(f.part, f.offset, f.other, one)
 	}
 	if two == none {
-		two = h.writer[f.other]
+		two = h.records.at(f.other).writer
 	}
 	second := c.claim(two, f.other, "that offset")
 	c.Sentence = first + ", but " + lower(second) + "."
@@ -209,10 +209,11 @@ type certificate struct {
 
 // op adds an operation with its part in the sentence and returns its number in the history.
 func (c *certificate) op(role string, i int32) int32 {
-	o := &c.t.h.ops[i]
-	p := model.ProofOp{Role: role, Op: o.inv, Invoked: int64(o.invTime), Ended: -1, EndSeq: o.end, Process: o.process, What: o.kind.String(), Text: c.t.h.describe(o), Quote: c.quote(i)}
+	o := c.t.h.ops.at(i)
+	begin, end := c.t.h.moments.at(o.inv), c.t.h.moments.at(o.end)
+	p := model.ProofOp{Role: role, Op: begin.seq, Invoked: int64(begin.time), Ended: -1, EndSeq: end.seq, Process: o.process, What: o.kind.String(), Text: c.t.h.describe(o), Quote: c.quote(i)}
 	if o.end != 0 {
-		p.Ended = int64(o.endTime)
+		p.Ended = int64(end.time)
 	}
 	c.Operations = append(c.Operations, p)
 	return i
@@ -225,8 +226,8 @@ func (c *certificate) opIf(role string, i int32) {
 	}
 }
 
-func (c *certificate) began(i int32) string { return stamp(c.t.h.ops[i].invTime) }
-func (c *certificate) ended(i int32) string { return stamp(c.t.h.ops[i].endTime) }
+func (c *certificate) began(i int32) string { return stamp(c.t.h.moments.at(c.t.h.ops.at(i).inv).time) }
+func (c *certificate) ended(i int32) string { return stamp(c.t.h.moments.at(c.t.h.ops.at(i).end).time) }
 
 // record names a record at the beginning of a sentence.
 func (c *certificate) record(r int32) string {
@@ -239,15 +240,15 @@ func (c *certificate) record(r int32) string {
 
 // acked adds the acknowledgement to a record's name, if there was one.
 func (c *certificate) acked(i int32) string {
-	if o := &c.t.h.ops[i]; o.outcome == histories.OK {
-		return fmt.Sprintf(" (acknowledged at %s)", stamp(o.endTime))
+	if o := c.t.h.ops.at(i); o.outcome == histories.OK {
+		return fmt.Sprintf(" (acknowledged at %s)", c.ended(i))
 	}
 	return ""
 }
 
 // claim says how an operation puts a record at an offset.
 func (c *certificate) claim(i, record int32, where string) string {
-	if c.t.h.ops[i].kind == histories.Append {
+	if c.t.h.ops.at(i).kind == histories.Append {
 		return fmt.Sprintf("%s was acknowledged at %s at %s", c.record(record), where, c.ended(c.op("write", i)))
 	}
 	return fmt.Sprintf("The read at %s found %s at %s", c.ended(c.op("reader", i)), lower(c.record(record)), where)
@@ -286,9 +287,9 @@ func stamp(d time.Duration) string {
 // passing finds the last read of the drain that went past an offset.
 func (h *history) passing(p *part, offset int64) int32 {
 	found := none
-	for _, i := range p.ops {
-		if o := &h.ops[i]; p.final(o) && o.kind.IsRead() && o.runs > 0 && o.offset <= offset && h.reach(o) > offset {
-			if found == none || o.kind == histories.Fetch || h.ops[found].kind == histories.CopyRead {
+	for i, o := range h.ops.of(&p.others, p.drain) {
+		if p.final(o) && o.kind.IsRead() && o.count > 0 && o.offset <= offset && h.reach(o) > offset {
+			if found == none || o.kind == histories.Fetch || h.ops.at(found).kind == histories.CopyRead {
 				found = i
 			}
 		}
@@ -298,12 +299,13 @@ func (h *history) passing(p *part, offset int64) int32 {
 
 // returning finds the last read, other than one, that returned a record at an offset.
 func (h *history) returning(p *part, offset int64, record, but int32) int32 {
-	for j := len(p.ops) - 1; j >= 0; j-- {
-		if o := &h.ops[p.ops[j]]; p.ops[j] != but && o.kind.IsRead() && o.outcome == histories.OK && h.returned(o, offset, record) {
-			return p.ops[j]
+	found := none
+	for i, o := range h.ops.of(&p.others, 0) {
+		if i != but && o.kind.IsRead() && o.outcome == histories.OK && h.returned(o, offset, record) {
+			found = i
 		}
 	}
-	return none
+	return found
 }
 
 // describe is one line about an operation, for people.
@@ -320,9 +322,9 @@ func (h *history) describe(o *operation) string {
 	switch o.kind {
 	case histories.Append:
 		producer, seq := h.value(o.first)
-		text := fmt.Sprintf("append of %d from record %d of producer %d to p%d: %s", o.records, seq, producer, o.partition, result)
+		text := fmt.Sprintf("append of %d from record %d of producer %d to p%d: %s", o.count, seq, producer, o.partition, result)
 		if producer < 0 {
-			text = fmt.Sprintf("append of %d from value %d to p%d: %s", o.records, seq, o.partition, result)
+			text = fmt.Sprintf("append of %d from value %d to p%d: %s", o.count, seq, o.partition, result)
 		}
 		if o.offset >= 0 {
 			text += fmt.Sprintf(", offset %d", o.offset)
@@ -334,9 +336,9 @@ func (h *history) describe(o *operation) string {
 			text += fmt.Sprintf(" on node %d", o.node)
 		}
 		text += ": " + result
-		if o.outcome == histories.OK && o.runs == 0 {
+		if o.outcome == histories.OK && o.count == 0 {
 			text += ", empty"
-		} else if o.runs > 0 {
+		} else if o.count > 0 {
 			runs := h.reply(o)
 			text += fmt.Sprintf(", offsets %d to %d", runs[0].Offset, h.reach(o)-1)
 		}

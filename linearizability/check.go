@@ -21,10 +21,7 @@ func (h *history) check(c model.Contract, facts model.Facts, o Options) (*Answer
 			o.Claims = append(o.Claims, p.Claim)
 		}
 	}
-	t := &tally{h: h, contract: c, position: make([]int32, len(h.writer)), found: make(map[findingKey]*bucket), unread: make(map[*part]int64)}
-	for i := range t.position {
-		t.position[i] = none
-	}
+	t := newTally(h, c)
 	a := &Answer{Operations: h.counts, UnavailableMS: h.unavailable(), log: h}
 	copies := make(map[place]bool)
 	for _, p := range h.parts {
@@ -43,8 +40,8 @@ func (h *history) check(c model.Contract, facts model.Facts, o Options) (*Answer
 		if p.complete {
 			a.Drain.Partitions++
 		}
-		for _, i := range p.ops {
-			if q := &h.ops[i]; q.kind == histories.CopyRead && p.final(q) && h.reach(q) >= p.end {
+		for _, q := range h.ops.of(&p.others, p.drain) {
+			if q.kind == histories.CopyRead && p.final(q) && h.reach(q) >= p.end {
 				copies[place{p.number, int64(q.node)}] = true
 			}
 		}
@@ -101,7 +98,7 @@ func (t *tally) evidence(r *model.ClaimResult, facts model.Facts, ordered, unord
 	case model.SessionReads:
 		e["sessions"], e["reads"], e["records"] = t.sessions, t.reads, t.seen
 	case model.Order:
-		e["producers"], e["records"] = int64(len(t.h.producers)), ordered
+		e["producers"], e["records"] = int64(len(t.h.producers.keys)), ordered
 	case model.RealTimeOrder:
 		e["appends"], e["offsets"] = t.appends, t.offsets
 	case model.OffsetAgreement:
@@ -210,31 +207,28 @@ func cmpString(a, b string) int {
 	return 0
 }
 
-// unavailable finds, for each partition, the longest time without an acknowledged record, from the beginning of the load to the last append.
+// outage is the longest time without an acknowledged record, as it is found while the history is read.
+type outage struct {
+	since   time.Duration // the last acknowledgement, or the beginning of the load
+	longest time.Duration
+	last    time.Duration // anything of an append, −1: there was none
+}
+
+func (u *outage) acked(at time.Duration) {
+	u.longest = max(u.longest, at-u.since)
+	u.since = max(u.since, at)
+}
+
+// unavailable gives, for each partition, the longest time without an acknowledged record, from the beginning of the load to the last append.
 func (h *history) unavailable() map[string]int64 {
 	out := map[string]int64{"max": 0}
 	for _, p := range h.parts {
-		var acks []time.Duration
-		last := time.Duration(-1)
-		for _, i := range p.ops {
-			if o := &h.ops[i]; o.kind == histories.Append {
-				last = max(last, o.invTime, o.endTime)
-				if o.outcome == histories.OK {
-					acks = append(acks, o.endTime)
-				}
-			}
-		}
-		if last < 0 {
+		if p.outage.last < 0 {
 			continue
 		}
-		slices.Sort(acks)
-		from, longest := h.load, time.Duration(0)
-		for _, at := range append(acks, last) {
-			longest = max(longest, at-from)
-			from = max(from, at)
-		}
-		out[p.name()] = longest.Milliseconds()
-		out["max"] = max(out["max"], longest.Milliseconds())
+		ms := max(p.outage.longest, p.outage.last-p.outage.since).Milliseconds()
+		out[p.name()] = ms
+		out["max"] = max(out["max"], ms)
 	}
 	return out
 }

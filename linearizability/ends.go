@@ -43,19 +43,19 @@ func (s stairs) add(n step) stairs {
 // in its time, and no client can hold that against it, since the answer carries the epoch. Answers without an epoch cannot be compared.
 func (h *history) ends(p *part, t *tally) {
 	var asked []int32
-	for _, i := range p.ops {
-		if o := &h.ops[i]; (o.kind == histories.EndOffset || o.kind == histories.StartOffset) && o.outcome == histories.OK && o.epoch >= 0 && o.offset >= 0 {
+	for i, o := range h.ops.of(&p.others, 0) {
+		if (o.kind == histories.EndOffset || o.kind == histories.StartOffset) && o.outcome == histories.OK && o.epoch >= 0 && o.offset >= 0 {
 			asked = append(asked, i)
 		}
 	}
 	t.answers += int64(len(asked))
 	returned := slices.Clone(asked)
-	slices.SortFunc(returned, func(a, b int32) int { return cmpInt(h.ops[a].end, h.ops[b].end) })
+	slices.SortFunc(returned, func(a, b int32) int { return cmpInt(h.ops.at(a).end, h.ops.at(b).end) })
 	var ends, starts stairs
 	for _, i := range asked {
-		o := &h.ops[i]
-		for len(returned) > 0 && h.ops[returned[0]].end < o.inv {
-			r := &h.ops[returned[0]]
+		o := h.ops.at(i)
+		for len(returned) > 0 && h.ops.at(returned[0]).end < o.inv {
+			r := h.ops.at(returned[0])
 			if n := (step{r.epoch, r.offset, returned[0]}); r.kind == histories.EndOffset {
 				ends = ends.add(n)
 			} else {

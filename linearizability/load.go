@@ -5,24 +5,23 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"ackproof/histories"
 	"ackproof/model"
 )
 
-// operation is one client operation, packed. Its number is its place in history.ops, which is the order of invocation.
+// operation is one client operation, packed into 64 bytes. Numbers of operations rise within a partition in the order of invocation, for appends and for all
+// others.
 type operation struct {
-	inv, end           uint64 // sequence numbers; end 0: no completion
-	invTime, endTime   time.Duration
-	offset             int64 // append: base offset, −1 without a position; read: position asked for; end and start: the answer
-	high               int64 // high watermark that came with a read, −1 unknown
+	inv, end           instant // end 0: no completion
+	offset             int64   // append: base offset, −1 without a position; read: position asked for; end and start: the answer
+	high               int64   // high watermark that came with a read, −1 unknown
 	partition, process int32
 	session, node      int32
 	epoch              int32
-	records            int32 // append: how many it writes
-	first              int32 // append: number of its first record; read: its first run in history.runs
-	runs               int32 // read: how many runs
+	first, count       int32 // append: its records; read: its runs
 	last               int32 // read: the largest index of a record that it returned as the lasting log has it, −1 none; found by settle
 	code               int16
 	kind               histories.Kind
@@ -44,127 +43,171 @@ func (o *operation) indeterminate() bool {
 	return o.outcome == histories.Info || o.outcome == histories.Invoke
 }
 
-// history is a whole history in memory, about 110 bytes an operation and 4 a written record.
+// record is one written record.
+type record struct {
+	writer int32 // the append
+	// position is the index in its partition's log, −1 if it is not there. While a partition is being settled it is the place in the final log.
+	position int32
+}
+
+// history is a whole history in memory: about 70 bytes an operation, 12 a written record and 32 a run that was read.
 type history struct {
-	ops       []operation
-	runs      []histories.Run
-	writer    []int32 // record number → operation
-	producers map[int32]*producer
-	latest    *producer // the one looked up last
-	parts     []*part   // by partition number
+	ops       blocks[operation]
+	runs      blocks[histories.Run]
+	records   blocks[record]
+	owners    []*part // of each block of records
+	moments   moments
+	producers table[producer]
+	byNumber  table[part]
+	parts     []*part // by number, once loaded
 	counts    model.Operations
 	load      time.Duration // beginning of the load
-	drain     uint64        // sequence number of the drain's beginning, 0 if the history does not say
+	drain     instant       // the drain's beginning, 0 if the history does not say
 	tally     *tally        // of the last check
 }
 
 // producer knows which record has which of its sequence numbers.
 type producer struct {
-	id    int32
-	spans []sequence // by sequence number, once loaded
-	hint  int        // span of the last look-up: reads go forward
+	spans   []span  // by sequence number, once loaded
+	records []int32 // in the order in which they were written
+	hint    int     // span of the last look-up: reads go forward
 }
 
-// sequence says that values from…from+count−1 of a producer are the records first….
-type sequence struct {
-	from  int64
-	count int32
-	first int32
+// span says that the values from…from+count−1 of a producer are its records first….
+type span struct {
+	from         int64
+	first, count int32
 }
 
 func load(events iter.Seq2[histories.Event, error]) (*history, error) {
-	h := &history{producers: make(map[int32]*producer)}
+	h := &history{}
 	join := histories.NewJoiner()
-	byNumber := make(map[int32]*part)
+	started := int64(0)
 	for ev, err := range events {
 		if err != nil {
 			return nil, err
 		}
-		i, err := join.Join(&ev)
+		number, err := join.Join(&ev)
 		if err != nil {
 			return nil, err
 		}
+		if h.moments.n == endless-1 {
+			return nil, tooMany(&ev, int64(endless-1), "events")
+		}
+		now := h.moments.add(ev.Seq, ev.Time)
 		switch {
-		case i < 0:
-			if ev.Kind == histories.Phase {
-				h.phase(&ev)
-			}
+		case number < 0:
+			h.mark(&ev, now)
 		case ev.Type == histories.Invoke:
-			if len(h.ops) == math.MaxInt32 {
-				return nil, fmt.Errorf("%w: more than %d operations", histories.ErrMalformed, math.MaxInt32)
-			}
-			p := byNumber[ev.Partition]
-			if p == nil {
-				p = &part{number: ev.Partition}
-				byNumber[ev.Partition] = p
-				h.parts = append(h.parts, p)
-			}
-			p.ops = push(p.ops, int32(i))
-			if err := h.invoke(&ev); err != nil {
+			started++
+			op, err := h.invoke(&ev, now)
+			if err != nil {
 				return nil, err
 			}
+			join.Rename(int(op))
 		default:
-			if err := h.complete(&h.ops[i], &ev); err != nil {
+			if err := h.complete(h.ops.at(int32(number)), &ev, now); err != nil {
 				return nil, err
 			}
 		}
 	}
-	for _, o := range h.ops {
-		if o.outcome == histories.Invoke {
-			h.counts.Info++
-		}
-	}
-	for _, p := range h.producers {
-		byNumber := func(a, b sequence) int { return cmpInt(a.from, b.from) }
+	h.moments.close()
+	h.counts.Info = started - h.counts.OK - h.counts.Fail
+	for _, id := range h.producers.keys {
+		p := h.producers.find(id)
+		byNumber := func(a, b span) int { return cmpInt(a.from, b.from) }
 		if !slices.IsSortedFunc(p.spans, byNumber) {
 			slices.SortFunc(p.spans, byNumber)
 		}
 	}
 	slices.SortFunc(h.parts, func(a, b *part) int { return int(a.number) - int(b.number) })
+	for i, p := range h.parts {
+		p.place = i
+	}
 	return h, nil
 }
 
-func (h *history) phase(ev *histories.Event) {
-	switch ev.Note {
-	case "load":
+func tooMany(ev *histories.Event, most int64, what string) error {
+	return fmt.Errorf("%w: event %d: more than %d %s", histories.ErrMalformed, ev.Seq, most, what)
+}
+
+func (h *history) mark(ev *histories.Event, now instant) {
+	switch {
+	case ev.Kind != histories.Phase:
+	case ev.Note == "load":
 		h.load = ev.Time
-	case "drain":
-		h.drain = ev.Seq
-	}
-}
-
-func (h *history) invoke(ev *histories.Event) error {
-	o := operation{inv: ev.Seq, invTime: ev.Time, endTime: -1, offset: ev.Offset, high: -1, last: none, partition: ev.Partition, process: ev.Process,
-		session: ev.Session, node: ev.Node, epoch: -1, kind: ev.Kind, follower: ev.Kind == histories.Fetch && ev.Node != 0, outcome: histories.Invoke}
-	if ev.Kind == histories.Append {
-		o.offset = -1
-		o.first = int32(len(h.writer))
-		for _, r := range ev.Runs {
-			if int64(len(h.writer))+int64(r.Count) > math.MaxInt32 {
-				return fmt.Errorf("%w: event %d: more than %d records written", histories.ErrMalformed, ev.Seq, math.MaxInt32)
-			}
-			h.written(r, int32(len(h.writer)))
-			for range r.Count {
-				h.writer = push(h.writer, int32(len(h.ops)))
-			}
-			o.records += r.Count
+		for _, p := range h.parts { // what was before does not count
+			p.outage = outage{since: ev.Time, last: p.outage.last}
 		}
+	case ev.Note == "drain":
+		h.drain = now
 	}
-	h.ops = push(h.ops, o)
-	return nil
 }
 
-func (h *history) written(r histories.Run, first int32) {
-	p := h.producer(r.Producer)
+func (h *history) invoke(ev *histories.Event, now instant) (number int32, err error) {
+	p := h.byNumber.find(ev.Partition)
 	if p == nil {
-		p = &producer{id: r.Producer}
-		h.producers[r.Producer] = p
+		p = &part{number: ev.Partition, outage: outage{since: h.load, last: -1}}
+		h.byNumber.add(ev.Partition, p)
+		h.parts = append(h.parts, p)
 	}
-	if n := len(p.spans); n > 0 && p.spans[n-1].from+int64(p.spans[n-1].count) == r.Sequence && p.spans[n-1].first+p.spans[n-1].count == first {
+	l := &p.others
+	if ev.Kind == histories.Append {
+		l = &p.appends
+	}
+	number, ok := h.ops.take(l, 1)
+	if !ok {
+		return 0, tooMany(ev, math.MaxInt32, "operations")
+	}
+	o := h.ops.at(number)
+	*o = operation{inv: now, offset: ev.Offset, high: -1, last: none, partition: ev.Partition, process: ev.Process, session: ev.Session, node: ev.Node,
+		epoch: -1, kind: ev.Kind, follower: ev.Kind == histories.Fetch && ev.Node != 0, outcome: histories.Invoke}
+	if ev.Kind != histories.Append {
+		return number, nil
+	}
+	o.offset = -1
+	p.outage.last = ev.Time
+	n := int64(0)
+	for _, r := range ev.Runs {
+		n += int64(r.Count)
+	}
+	if n <= math.MaxInt32-blockSize {
+		o.count = int32(n)
+		o.first, ok = h.records.take(&p.records, o.count)
+	}
+	if n > math.MaxInt32-blockSize || !ok {
+		return 0, tooMany(ev, math.MaxInt32, "records written")
+	}
+	for len(h.owners) < len(h.records.all) {
+		h.owners = append(h.owners, p)
+	}
+	records := h.records.span(o.first, o.count)
+	for i := range records {
+		records[i] = record{writer: number, position: none}
+	}
+	next := o.first
+	for _, r := range ev.Runs {
+		h.written(r, next)
+		next += r.Count
+	}
+	return number, nil
+}
+
+// written notes which records the values of a run are.
+func (h *history) written(r histories.Run, first int32) {
+	p := h.producers.find(r.Producer)
+	if p == nil {
+		p = &producer{}
+		h.producers.add(r.Producer, p)
+	}
+	if n := len(p.spans); n > 0 && p.spans[n-1].from+int64(p.spans[n-1].count) == r.Sequence {
 		p.spans[n-1].count += r.Count
-		return
+	} else {
+		p.spans = push(p.spans, span{r.Sequence, int32(len(p.records)), r.Count})
 	}
-	p.spans = push(p.spans, sequence{r.Sequence, r.Count, first})
+	for i := range r.Count {
+		p.records = append(p.records, first+i)
+	}
 }
 
 // push is append that doubles the capacity: large slices are copied half as often, and a history is mostly a few large slices.
@@ -175,28 +218,20 @@ func push[T any](s []T, v T) []T {
 	return append(s, v)
 }
 
-func (h *history) producer(id int32) *producer {
-	if h.latest == nil || h.latest.id != id {
-		p := h.producers[id]
-		if p == nil {
-			return nil
-		}
-		h.latest = p
-	}
-	return h.latest
-}
-
-func (h *history) complete(o *operation, ev *histories.Event) error {
-	o.end, o.endTime, o.outcome, o.code = ev.Seq, ev.Time, ev.Type, ev.Code
+func (h *history) complete(o *operation, ev *histories.Event, now instant) error {
+	o.end, o.outcome, o.code = now, ev.Type, ev.Code
 	if ev.Node != 0 {
 		o.node = ev.Node
+	}
+	p := h.byNumber.find(ev.Partition)
+	if ev.Kind == histories.Append {
+		p.outage.last = ev.Time
 	}
 	switch ev.Type {
 	case histories.Fail:
 		h.counts.Fail++
 		return nil
 	case histories.Info:
-		h.counts.Info++
 		return nil
 	}
 	h.counts.OK++
@@ -204,15 +239,23 @@ func (h *history) complete(o *operation, ev *histories.Event) error {
 	switch {
 	case ev.Kind.IsRead():
 		o.high = ev.HighWatermark
-		if int64(len(h.runs))+int64(len(ev.Runs)) > math.MaxInt32 {
-			return fmt.Errorf("%w: event %d: more than %d runs read", histories.ErrMalformed, ev.Seq, math.MaxInt32)
+		if len(ev.Runs) == 0 {
+			return nil
 		}
-		o.first, o.runs = int32(len(h.runs)), int32(len(ev.Runs))
-		for _, r := range ev.Runs {
-			h.runs = push(h.runs, r)
+		first, ok := int32(0), len(ev.Runs) <= math.MaxInt32-blockSize
+		if ok {
+			first, ok = h.runs.take(&p.runs, int32(len(ev.Runs)))
 		}
+		if !ok {
+			return tooMany(ev, math.MaxInt32, "runs read")
+		}
+		o.first, o.count = first, int32(len(ev.Runs))
+		copy(h.reply(o), ev.Runs)
 	case ev.Kind == histories.CopyEnd:
 		o.offset, o.high = ev.Offset, ev.HighWatermark
+	case ev.Kind == histories.Append:
+		p.outage.acked(ev.Time)
+		o.offset = ev.Offset
 	default:
 		o.offset = ev.Offset
 	}
@@ -220,12 +263,28 @@ func (h *history) complete(o *operation, ev *histories.Event) error {
 }
 
 // reply gives the runs that a read returned.
-func (h *history) reply(o *operation) []histories.Run { return h.runs[o.first : o.first+o.runs] }
+func (h *history) reply(o *operation) []histories.Run { return h.runs.span(o.first, o.count) }
 
-// record finds the number of the record that a producer wrote under a sequence number, and how many of the following values follow it
-// there; −1 if nobody wrote it.
-func (h *history) record(id int32, seq int64) (record, follow int32) {
-	p := h.producer(id)
+// after is the place in a lane of the first operation that began after a moment.
+func (h *history) after(l *lane, at instant) int {
+	return sort.Search(l.size(), func(i int) bool { return h.ops.at(l.number(i)).inv > at })
+}
+
+// seq is the sequence number of an event.
+func (h *history) seq(n instant) uint64 {
+	if n == endless {
+		return math.MaxInt64
+	}
+	return h.moments.at(n).seq
+}
+
+// writerOf is the append that wrote a record.
+func (h *history) writerOf(record int32) *operation { return h.ops.at(h.records.at(record).writer) }
+
+// find finds the number of the record that a producer wrote under a sequence number, −1 if nobody wrote it, and how many values from it on, at most so many, are
+// the records that follow it by number.
+func (h *history) find(id int32, seq int64, most int32) (record, follow int32) {
+	p := h.producers.find(id)
 	if p == nil {
 		return none, 0
 	}
@@ -236,7 +295,11 @@ func (h *history) record(id int32, seq int64) (record, follow int32) {
 	p.hint = i
 	s := p.spans[i]
 	d := int32(seq - s.from)
-	return s.first + d, s.count - d
+	records := p.records[s.first+d:][:min(s.count-d, most)]
+	for follow = 1; int(follow) < len(records) && records[follow] == records[0]+follow; {
+		follow++
+	}
+	return records[0], follow
 }
 
 // find gives the first span that ends behind a sequence number. It gallops from the hint in ever longer steps, then halves.
@@ -269,10 +332,13 @@ func (p *producer) find(seq int64) int {
 
 // value finds producer and sequence number of a record.
 func (h *history) value(record int32) (producer int32, seq int64) {
-	for id, p := range h.producers {
-		for _, s := range p.spans {
-			if record >= s.first && record < s.first+s.count {
-				return id, s.from + int64(record-s.first)
+	for _, id := range h.producers.keys {
+		p := h.producers.find(id)
+		if i := slices.Index(p.records, record); i >= 0 {
+			for _, s := range p.spans {
+				if d := int32(i) - s.first; d >= 0 && d < s.count {
+					return id, s.from + int64(d)
+				}
 			}
 		}
 	}
@@ -281,14 +347,14 @@ func (h *history) value(record int32) (producer int32, seq int64) {
 
 // ackedAt is the offset under which a record was acknowledged, −1 if it was not or without a position.
 func (h *history) ackedAt(record int32) int64 {
-	o := &h.ops[h.writer[record]]
+	o := h.writerOf(record)
 	if o.outcome != histories.OK || o.offset < 0 {
 		return -1
 	}
 	return o.offset + int64(record-o.first)
 }
 
-func cmpInt[T int32 | int64 | uint64](a, b T) int {
+func cmpInt[T int32 | int64 | uint64 | instant](a, b T) int {
 	switch {
 	case a < b:
 		return -1

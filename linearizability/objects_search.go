@@ -3,6 +3,7 @@ package linearizability
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ func operations(items []item) []porcupine.Operation {
 	}
 	return out
 }
+
+func clamp(seq uint64) int64 { return int64(min(seq, math.MaxInt64-2)) }
 
 // search decides a component: by frontier in half of the budget, else by porcupine in the other. The reason says why it is Unknown.
 func (c *component) search(budget time.Duration, memory int64) (verdict porcupine.CheckResult, why string) {

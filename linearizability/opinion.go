@@ -48,47 +48,46 @@ func (d *Disagreement) Unwrap() error { return ErrDisagreement }
 const windowTime = 200 * time.Millisecond
 
 // SecondOpinion has porcupine decide windows of the history that a answers for: those with anomalies first, then others spread evenly over
-// the run, until the budget is used up. The error is a Disagreement; the Opinion that comes with it has Agreed false.
+// the run, until the budget is used up. A window gets its operations only when its turn comes. The error is a Disagreement; the Opinion that comes with it has Agreed false.
 func SecondOpinion(a *Answer, o OpinionOptions) (Opinion, error) {
 	if o.Budget <= 0 {
 		o.Budget = 2 * time.Second
 	}
 	deadline := time.Now().Add(o.Budget)
 	out := Opinion{SecondOpinion: model.SecondOpinion{By: "porcupine", Agreed: true}}
-	var windows []*window
-	large, unread := 0, 0
+	var windows []window
 	for _, p := range a.log.parts {
-		for _, w := range a.log.windows(p) {
-			switch {
-			case w.unread:
-				unread++
-			case len(w.ops) > windowMax:
-				large++
-			default:
-				windows = append(windows, w)
-			}
-		}
+		windows = append(windows, a.log.windows(p)...)
 	}
-	windows = spread(windows)
 	var found error
-	late := 0
-	for i, w := range windows {
+	late, large, unread := 0, 0, 0
+	for i, w := range spread(windows) {
 		left := time.Until(deadline)
 		if left <= 0 {
 			late += len(windows) - i
 			break
 		}
-		verdict := porcupine.CheckOperationsTimeout(w.model(), w.ops, min(left, windowTime))
-		if verdict == porcupine.Unknown {
-			late++
-			continue
+		w.build()
+		switch {
+		case len(w.ops) <= 1: // nothing but the window's own
+		case w.unread:
+			unread++
+		case len(w.ops) > windowMax:
+			large++
+		default:
+			verdict := porcupine.CheckOperationsTimeout(w.model(), w.ops, min(left, windowTime))
+			if verdict == porcupine.Unknown {
+				late++
+				break
+			}
+			out.Windows++
+			out.Operations += len(w.ops) - 1
+			if d := w.disagree(verdict); d != nil && found == nil {
+				found = d
+				out.Agreed = false
+			}
 		}
-		out.Windows++
-		out.Operations += len(w.ops) - 1 // the last one is the window's own
-		if d := w.disagree(verdict); d != nil && found == nil {
-			found = d
-			out.Agreed = false
-		}
+		w.ops = nil
 	}
 	out.Skipped = late + large + unread
 	if out.Skipped > 0 {
@@ -98,10 +97,10 @@ func SecondOpinion(a *Answer, o OpinionOptions) (Opinion, error) {
 }
 
 // spread puts windows with anomalies first and the others in an order whose every beginning covers the run about evenly.
-func spread(in []*window) []*window {
+func spread(in []window) []*window {
 	var first, rest []*window
-	for _, w := range in {
-		if w.suspect != 0 {
+	for i := range in {
+		if w := &in[i]; w.suspect != 0 {
 			first = append(first, w)
 		} else {
 			rest = append(rest, w)
@@ -121,7 +120,7 @@ func spread(in []*window) []*window {
 }
 
 func (w *window) disagree(v porcupine.CheckResult) error {
-	d := &Disagreement{Partition: w.part.number, From: w.from, To: w.to, FromSeq: w.fromSeq, ToSeq: w.toSeq, Porcupine: string(v), Exact: "no anomaly"}
+	d := &Disagreement{Partition: w.part.number, From: w.from, To: w.to, FromSeq: w.h.seq(w.after), ToSeq: w.h.seq(w.until), Porcupine: string(v), Exact: "no anomaly"}
 	switch {
 	case v == porcupine.Illegal && w.suspect == 0:
 		return d

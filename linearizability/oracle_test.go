@@ -287,7 +287,7 @@ func decided(t testing.TB, events []histories.Event, l level) (legal, open bool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := &tally{h: h, contract: strong(), position: slices.Repeat([]int32{none}, len(h.writer)), found: make(map[findingKey]*bucket), unread: make(map[*part]int64)}
+	y := newTally(h, strong())
 	for _, p := range h.parts {
 		if err := h.extent(p); err != nil {
 			t.Fatal(err)
@@ -295,8 +295,8 @@ func decided(t testing.TB, events []histories.Event, l level) (legal, open bool)
 		h.settle(p, y, h.drain > 0, "there was no drain")
 		b := h.upper(p, y, max(l, appendOrder))
 		for i := range b.by { // without real time a bound says that the offset exists, and no more
-			if l == oneLog && b.by[i] != math.MaxUint64 {
-				b.by[i] = math.MaxUint64 - 1
+			if l == oneLog && b.by[i] != endless {
+				b.by[i] = endless - 1
 			}
 		}
 		h.sweep(p, y, b)

@@ -14,7 +14,12 @@ const none int32 = -1
 // part is one partition's log as the history tells it. Offsets are kept relative to base.
 type part struct {
 	number int32
-	ops    []int32 // its operations, in the order of invocation
+	place  int // in history.parts
+
+	// What it has of the history's blocks. Operations are in the order of invocation.
+	appends, others lane
+	runs, records   lane
+	outage          outage
 
 	base  int64   // lowest offset that anything is known of
 	at    []int32 // record at base+i
@@ -22,12 +27,14 @@ type part struct {
 	start int64 // largest start of the log that was ever answered; nothing below is required
 
 	// The final log, as the reads of the drain found it.
-	finalFrom uint64 // reads invoked later belong to the drain
-	end       int64  // where the log ends
-	endOp     int32  // the last operation that says so, −1 if none does
-	broken    int64  // from here on some record that was acknowledged or read did not stay: what was known of the log's length there is void
-	complete  bool   // the final log was read from start to end, so what is not in it is gone
-	why       string // why it is not complete
+	acked     bool    // some append was
+	finalFrom instant // reads invoked later belong to the drain
+	drain     int     // the first of others that was
+	end       int64   // where the log ends
+	endOp     int32   // the last operation that says so, −1 if none does
+	broken    int64   // from here on some record that was acknowledged or read did not stay: what was known of the log's length there is void
+	complete  bool    // the final log was read from start to end, so what is not in it is gone
+	why       string  // why it is not complete
 
 	known []int32 // known[i]: trusted offsets below base+i
 }
@@ -56,20 +63,25 @@ func (h *history) extent(p *part) error {
 	low, high, known, length := int64(math.MaxInt64), int64(-1), int64(0), int64(0)
 	counted := int64(math.MaxInt64) // lowest end that anybody was told of
 	p.finalFrom, p.endOp, p.end, p.broken = h.drain, none, -1, math.MaxInt64
-	for _, i := range p.ops {
-		o := &h.ops[i]
+	for _, o := range h.ops.of(&p.appends, 0) {
+		if o.outcome != histories.OK {
+			continue
+		}
+		if h.drain == 0 {
+			p.finalFrom = max(p.finalFrom, o.end)
+		}
+		if o.offset >= 0 {
+			low, high = min(low, o.offset), max(high, o.offset+int64(o.count)-1)
+		}
+		known += int64(o.count)
+		p.acked = true
+	}
+	p.drain = h.after(&p.others, p.finalFrom)
+	for _, o := range h.ops.of(&p.others, 0) {
 		if o.outcome != histories.OK {
 			continue
 		}
 		switch {
-		case o.kind == histories.Append:
-			if h.drain == 0 {
-				p.finalFrom = max(p.finalFrom, o.end)
-			}
-			if o.offset >= 0 {
-				low, high = min(low, o.offset), max(high, o.offset+int64(o.records)-1)
-			}
-			known += int64(o.records)
 		case o.kind.IsRead():
 			for _, r := range h.reply(o) {
 				low, high = min(low, r.Offset), max(high, r.Offset+int64(r.Count)-1)
@@ -115,8 +127,8 @@ func (h *history) chunks(o *operation, f func(offset int64, record, n int32, r h
 		for r.Count > 0 {
 			record, n := none, int32(1)
 			if r.Defect == histories.Sound {
-				if rec, follow := h.record(r.Producer, r.Sequence); rec >= 0 {
-					record, n = rec, min(follow, r.Count)
+				if rec, follow := h.find(r.Producer, r.Sequence, r.Count); rec >= 0 {
+					record, n = rec, follow
 				}
 			}
 			f(r.Offset, record, n, r)
@@ -144,22 +156,22 @@ func (p *part) final(o *operation) bool { return o.outcome == histories.OK && o.
 func (h *history) settle(p *part, t *tally, drained bool, whyNot string) {
 	h.findEnd(p)
 	for _, kind := range [...]histories.Kind{histories.Fetch, histories.CopyRead} {
-		for _, i := range p.ops {
-			if o := &h.ops[i]; o.kind == kind && p.final(o) {
-				h.finalRead(p, t, i)
+		for op, o := range h.ops.of(&p.others, p.drain) {
+			if o.kind == kind && p.final(o) {
+				h.finalRead(p, t, op)
 			}
 		}
 	}
 	h.judgeComplete(p, drained, whyNot)
 	for i, r := range p.at {
-		if r != none && t.position[r] < 0 {
-			t.position[r] = int32(i)
+		if r != none && h.records.at(r).position < 0 {
+			h.records.at(r).position = int32(i)
 		}
 	}
 	h.compareCopies(p, t)
-	for _, i := range p.ops {
-		if o := &h.ops[i]; o.kind.IsRead() && o.outcome == histories.OK && !p.final(o) {
-			h.earlyRead(p, t, i)
+	for op, o := range h.ops.of(&p.others, 0) {
+		if o.kind.IsRead() && o.outcome == histories.OK && !p.final(o) {
+			h.earlyRead(p, t, op)
 		}
 	}
 	for _, m := range p.marks {
@@ -167,14 +179,12 @@ func (h *history) settle(p *part, t *tally, drained bool, whyNot string) {
 			t.readEarly++
 		}
 	}
-	for _, i := range p.ops {
-		if o := &h.ops[i]; o.kind == histories.Append {
-			switch {
-			case o.outcome == histories.OK:
-				h.acknowledged(p, t, i)
-			case o.indeterminate():
-				t.records.Indeterminate += int64(o.records)
-			}
+	for op, o := range h.ops.of(&p.appends, 0) {
+		switch {
+		case o.outcome == histories.OK:
+			h.acknowledged(p, t, op)
+		case o.indeterminate():
+			t.records.Indeterminate += int64(o.count)
 		}
 	}
 	p.known = make([]int32, len(p.at)+1)
@@ -186,9 +196,9 @@ func (h *history) settle(p *part, t *tally, drained bool, whyNot string) {
 		if p.trust(i, t.contract) {
 			p.known[i+1]++
 		}
-		if t.position[r] < 0 {
-			t.position[r] = int32(i)
-		} else if int(t.position[r]) != i {
+		if at := &h.records.at(r).position; *at < 0 {
+			*at = int32(i)
+		} else if int(*at) != i {
 			t.add(finding{claim: model.NoDuplicate, anomaly: model.Duplicate, part: p, offset: p.base + int64(i), record: r, other: none, a: none, b: none})
 		}
 	}
@@ -196,28 +206,27 @@ func (h *history) settle(p *part, t *tally, drained bool, whyNot string) {
 
 // findEnd finds where the drain saw the log end: at the largest end or position that any of its operations knew.
 func (h *history) findEnd(p *part) {
-	for _, i := range p.ops {
-		o := &h.ops[i]
-		if !p.final(o) || o.kind == histories.Append || o.kind == histories.StartOffset {
+	for op, o := range h.ops.of(&p.others, p.drain) {
+		if !p.final(o) || o.kind == histories.StartOffset {
 			continue
 		}
 		end, proves := o.offset, true
 		if o.kind.IsRead() {
-			end, proves = h.reach(o), o.runs == 0
+			end, proves = h.reach(o), o.count == 0
 		}
 		if end > p.end {
 			p.end, p.endOp = end, none
 		}
 		if end == p.end && proves {
-			p.endOp = i
+			p.endOp = op
 		}
 	}
 }
 
 // finalRead takes one reply of the drain for what the log holds.
 func (h *history) finalRead(p *part, t *tally, op int32) {
-	o := &h.ops[op]
-	if o.runs > 0 {
+	o := h.ops.at(op)
+	if o.count > 0 {
 		to := min(h.reach(o)-p.base, int64(len(p.at)))
 		for i := max(o.offset-p.base, 0); i < to; i++ {
 			p.marks[i] |= passed
@@ -283,8 +292,8 @@ func (h *history) judgeComplete(p *part, drained bool, whyNot string) {
 		return
 	}
 	ends := make(map[int32]int64)
-	for _, i := range p.ops {
-		if o := &h.ops[i]; p.final(o) && o.kind == histories.CopyEnd {
+	for _, o := range h.ops.of(&p.others, p.drain) {
+		if p.final(o) && o.kind == histories.CopyEnd {
 			ends[o.node] = o.offset
 		}
 	}
@@ -299,15 +308,14 @@ func (h *history) judgeComplete(p *part, drained bool, whyNot string) {
 
 // compareCopies finds records that the drain found, but not on a copy whose read went past them.
 func (h *history) compareCopies(p *part, t *tally) {
-	for _, i := range p.ops {
-		o := &h.ops[i]
-		if o.kind != histories.CopyRead || !p.final(o) || o.runs == 0 {
+	for op, o := range h.ops.of(&p.others, p.drain) {
+		if o.kind != histories.CopyRead || !p.final(o) || o.count == 0 {
 			continue
 		}
 		h.gaps(o, o.offset, func(from, to int64) {
 			for k := max(from, p.base, p.start); k < to; k++ {
 				if at, ok := p.index(k); ok && p.at[at] != none {
-					t.add(finding{claim: model.OffsetAgreement, anomaly: model.ReplicaDivergence, part: p, offset: k, record: p.at[at], other: none, a: none, b: i, seen: true})
+					t.add(finding{claim: model.OffsetAgreement, anomaly: model.ReplicaDivergence, part: p, offset: k, record: p.at[at], other: none, a: none, b: op, seen: true})
 				}
 			}
 		})
@@ -326,9 +334,9 @@ func (h *history) gaps(o *operation, position int64, f func(from, to int64)) {
 
 // genuine tells whether a written record may be read at all by this operation; if not, that is a finding.
 func (h *history) genuine(p *part, t *tally, op int32, offset int64, record int32) bool {
-	w := &h.ops[h.writer[record]]
-	f := finding{claim: model.NoPhantom, part: p, offset: offset, record: record, other: none, a: h.writer[record], b: op, seen: true}
-	switch o := &h.ops[op]; {
+	w := h.writerOf(record)
+	f := finding{claim: model.NoPhantom, part: p, offset: offset, record: record, other: none, a: h.records.at(record).writer, b: op, seen: true}
+	switch o := h.ops.at(op); {
 	case w.partition != p.number:
 		f.anomaly = model.ForeignRecord
 	case w.outcome == histories.Fail:
@@ -358,7 +366,7 @@ func (h *history) notWritten(p *part, t *tally, op int32, offset int64, r histor
 
 // earlyRead compares a read before the drain with the log; what it returned must stay.
 func (h *history) earlyRead(p *part, t *tally, op int32) {
-	o := &h.ops[op]
+	o := h.ops.at(op)
 	h.chunks(o, func(offset int64, record, n int32, r histories.Run) {
 		t.records.Read += int64(n)
 		for ; n > 0; n, offset, record = n-1, offset+1, record+1 {
@@ -381,9 +389,9 @@ func (h *history) earlyRead(p *part, t *tally, op int32) {
 				}
 				continue
 			}
-			final := t.position[record] // where the final log has the record
+			final := h.records.at(record).position // where the final log has the record
 			conflict := finding{claim: model.OffsetAgreement, anomaly: model.InconsistentOffset, part: p, offset: offset, record: record, other: known, a: op, b: none, seen: true}
-			gone := p.marks[i]&passed != 0 || p.complete && offset >= p.end && o.end < h.ops[p.endOp].inv
+			gone := p.marks[i]&passed != 0 || p.complete && offset >= p.end && o.end < h.ops.at(p.endOp).inv
 			switch {
 			case known == none && !gone && !(p.complete && offset >= p.end):
 				p.at[i] = record
@@ -407,11 +415,11 @@ func (h *history) earlyRead(p *part, t *tally, op int32) {
 
 // acknowledged compares an acknowledged append with the log.
 func (h *history) acknowledged(p *part, t *tally, op int32) {
-	o := &h.ops[op]
-	t.records.Acked += int64(o.records)
-	for j := range o.records {
+	o := h.ops.at(op)
+	t.records.Acked += int64(o.count)
+	for j := range o.count {
 		record := o.first + j
-		final := t.position[record]
+		final := h.records.at(record).position
 		if o.offset < 0 {
 			switch {
 			case final >= 0:
@@ -441,7 +449,7 @@ func (h *history) acknowledged(p *part, t *tally, op int32) {
 			}
 			continue
 		}
-		gone := p.marks[i]&passed != 0 || p.complete && offset >= p.end && o.end < h.ops[p.endOp].inv
+		gone := p.marks[i]&passed != 0 || p.complete && offset >= p.end && o.end < h.ops.at(p.endOp).inv
 		if known != none || final >= 0 {
 			t.add(finding{claim: model.OffsetAgreement, anomaly: model.InconsistentOffset, part: p, offset: offset, record: record, other: known, a: op, b: none})
 		}

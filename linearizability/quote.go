@@ -7,7 +7,7 @@ import (
 
 // quote says what the history has of an operation, with those of its records that stand at the finding's offset or are the finding's records.
 func (c *certificate) quote(i int32) *model.Quote {
-	h, o := c.t.h, &c.t.h.ops[i]
+	h, o := c.t.h, c.t.h.ops.at(i)
 	q := &model.Quote{Outcome: o.outcome.String(), Partition: o.partition, Node: o.node, Session: o.session, Code: o.code, Epoch: o.epoch, Offset: o.offset,
 		HighWatermark: o.high, Next: -1}
 	add := func(offset int64, producer int32, sequence int64, defect histories.Defect) {
@@ -20,7 +20,7 @@ func (c *certificate) quote(i int32) *model.Quote {
 	mine := func(record int32) bool { return record != none && (record == c.f.record || record == c.f.other) }
 	switch {
 	case o.kind == histories.Append:
-		for j := range o.records {
+		for j := range o.count {
 			at := int64(-1)
 			if o.offset >= 0 {
 				at = o.offset + int64(j)

@@ -1,19 +1,17 @@
 package linearizability
 
 import (
-	"slices"
-
 	"ackproof/histories"
 	"ackproof/model"
 )
 
 // session is what one assignment of a reader has seen so far.
 type session struct {
-	next    int64  // position after what it was given, −1 before the first read
-	last    int32  // the read that gave it
-	end     uint64 // when that read ended
-	first   int64  // position of its first read
-	reached bool   // an empty read at the end of the log, or the end itself
+	next    int64   // position after what it was given, −1 before the first read
+	last    int32   // the read that gave it
+	end     instant // when that read ended
+	first   int64   // position of its first read
+	reached bool    // an empty read at the end of the log, or the end itself
 	skipped []skip
 }
 
@@ -29,8 +27,7 @@ func (h *history) readSessions(p *part, t *tally) {
 	type key struct{ session, process int32 }
 	sessions := make(map[key]*session)
 	var order []key
-	for _, i := range p.ops {
-		o := &h.ops[i]
+	for i, o := range h.ops.of(&p.others, 0) {
 		if o.kind != histories.Fetch || o.outcome != histories.OK {
 			continue
 		}
@@ -65,21 +62,21 @@ func (h *history) readSessions(p *part, t *tally) {
 				if p.known[at+1] == p.known[at] {
 					continue
 				}
-				f := finding{claim: model.AtLeastOnce, anomaly: model.PollSkip, part: p, offset: offset, record: p.at[at], other: none, a: h.writer[p.at[at]], b: k.op, seen: true}
-				if whole && h.ops[h.writer[p.at[at]]].outcome == histories.OK {
+				f := finding{claim: model.AtLeastOnce, anomaly: model.PollSkip, part: p, offset: offset, record: p.at[at], other: none, a: h.records.at(p.at[at]).writer, b: k.op, seen: true}
+				if whole && h.writerOf(p.at[at]).outcome == histories.OK {
 					f.anomaly = model.Undelivered
 				}
 				t.add(f)
 			}
 		}
 	}
-	if !drained && slices.ContainsFunc(p.ops, func(i int32) bool { return h.ops[i].kind == histories.Append && h.ops[i].outcome == histories.OK }) {
+	if !drained && p.acked {
 		t.readerless = append(t.readerless, p)
 	}
 }
 
 func (h *history) sessionRead(p *part, t *tally, s *session, op int32) {
-	o := &h.ops[op]
+	o := h.ops.at(op)
 	s.end = o.end
 	position := o.offset
 	if s.next >= 0 {
@@ -97,12 +94,12 @@ func (h *history) sessionRead(p *part, t *tally, s *session, op int32) {
 		position = max(position, r.Offset+int64(r.Count))
 		s.next = position
 	}
-	if o.runs > 0 {
+	if o.count > 0 {
 		s.last = op
 	}
-	if p.complete && (o.runs == 0 && o.offset >= p.end || position >= p.end) {
+	if p.complete && (o.count == 0 && o.offset >= p.end || position >= p.end) {
 		s.reached = true
-		if o.runs == 0 && o.offset > s.next && s.next >= 0 {
+		if o.count == 0 && o.offset > s.next && s.next >= 0 {
 			h.skip(p, s, skip{s.next, o.offset, op})
 			s.next = o.offset
 		}

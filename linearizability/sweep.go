@@ -1,8 +1,6 @@
 package linearizability
 
 import (
-	"math"
-
 	"ackproof/histories"
 	"ackproof/model"
 )
@@ -18,20 +16,20 @@ const (
 
 // bounds are the latest instants at which offsets can have come into being.
 type bounds struct {
-	by []uint64 // by[i] bounds T(base+j) for every j ≤ i… after the backward pass, min over k ≥ i
-	op []int32  // the operation that set it
-	of []int32  // the index k whose own bound it is
+	by []instant // by[i] bounds T(base+j) for every j ≤ i… after the backward pass, min over k ≥ i
+	op []int32   // the operation that set it
+	of []int32   // the index k whose own bound it is
 }
 
 // upper computes D(i) = min over k ≥ i of hi(k), where hi(k) is the earliest instant by which offset k is known to have existed: the end of
 // its own acknowledged append and, from L2 on, of reads that returned it and of answers that counted it.
 func (h *history) upper(p *part, t *tally, l level) bounds {
 	n := len(p.at)
-	b := bounds{make([]uint64, n), make([]int32, n), make([]int32, n)}
+	b := bounds{make([]instant, n), make([]int32, n), make([]int32, n)}
 	for i := range b.by {
-		b.by[i], b.op[i], b.of[i] = math.MaxUint64, none, int32(i)
+		b.by[i], b.op[i], b.of[i] = endless, none, int32(i)
 	}
-	lower := func(i int, by uint64, op int32) {
+	lower := func(i int, by instant, op int32) {
 		if i >= 0 && i < n && by < b.by[i] {
 			b.by[i], b.op[i] = by, op
 		}
@@ -40,16 +38,15 @@ func (h *history) upper(p *part, t *tally, l level) bounds {
 		if r == none || !p.trust(i, t.contract) || t.contract.Acks == 0 {
 			continue
 		}
-		if w := &h.ops[h.writer[r]]; w.outcome == histories.OK &&
-			(w.offset < 0 && int(t.position[r]) == i || h.ackedAt(r) == p.base+int64(i)) {
-			lower(i, w.end, h.writer[r])
+		if w := h.writerOf(r); w.outcome == histories.OK &&
+			(w.offset < 0 && int(h.records.at(r).position) == i || h.ackedAt(r) == p.base+int64(i)) {
+			lower(i, w.end, h.records.at(r).writer)
 		}
 	}
 	// An answer counts offsets without saying whose records they hold: where records did not stay it may have counted others.
 	counted := func(end int64) int { return int(min(end-1-p.base, p.broken-1-p.base, int64(n)-1)) }
 	if l >= noFuture {
-		for _, op := range p.ops {
-			o := &h.ops[op]
+		for op, o := range h.ops.of(&p.others, 0) {
 			if o.outcome != histories.OK {
 				continue
 			}
@@ -80,14 +77,14 @@ func (h *history) sweep(p *part, t *tally, b bounds) {
 			continue
 		}
 		t.offsets++
-		w := h.writer[r]
-		if h.ops[w].outcome == histories.OK {
+		w := h.records.at(r).writer
+		if h.ops.at(w).outcome == histories.OK {
 			t.appends++
 		}
-		if h.ops[w].inv < b.by[i] {
+		if h.ops.at(w).inv < b.by[i] {
 			continue
 		}
-		by := &h.ops[b.op[i]]
+		by := h.ops.at(b.op[i])
 		if int(b.of[i]) == i && by.kind.IsRead() && h.returned(by, p.base+int64(i), r) {
 			continue // a future read, found where it was read
 		}
@@ -106,8 +103,7 @@ func (h *history) returned(o *operation, offset int64, record int32) (found bool
 
 // stale finds reads that L3 forbids: the reader began when an offset was known to exist, and yet found the log to end before it.
 func (h *history) stale(p *part, t *tally, b bounds) {
-	for _, op := range p.ops {
-		o := &h.ops[op]
+	for op, o := range h.ops.of(&p.others, 0) {
 		if o.outcome != histories.OK || o.follower { // a follower's copy trails by design
 			continue
 		}
@@ -115,7 +111,7 @@ func (h *history) stale(p *part, t *tally, b bounds) {
 		switch {
 		case o.kind == histories.EndOffset:
 			end = o.offset
-		case o.kind == histories.Fetch && o.runs == 0:
+		case o.kind == histories.Fetch && o.count == 0:
 			end = o.offset
 			if o.high >= 0 {
 				end = min(end, o.high)
@@ -145,13 +141,12 @@ func (h *history) fill(p *part, t *tally, b bounds) {
 	oneLog := t.contract.Acks == -1 && !t.contract.Unclean
 	var free []int32 // operations with unseen records, once for each, in the order of invocation
 	if oneLog {
-		for _, op := range p.ops {
-			o := &h.ops[op]
-			if o.kind != histories.Append || !(o.indeterminate() || o.outcome == histories.OK && o.offset < 0) {
+		for op, o := range h.ops.of(&p.appends, 0) {
+			if !(o.indeterminate() || o.outcome == histories.OK && o.offset < 0) {
 				continue
 			}
-			for j := range o.records {
-				if t.position[o.first+j] < 0 {
+			for j := range o.count {
+				if h.records.at(o.first+j).position < 0 {
 					free = append(free, op)
 				}
 			}
@@ -161,8 +156,8 @@ func (h *history) fill(p *part, t *tally, b bounds) {
 	hole := func(i int, certain bool) {
 		if !certain {
 			unread++
-			if len(free) > 0 && h.ops[free[0]].inv < b.by[i] {
-				batches = batches || h.ops[free[0]].records > 1
+			if len(free) > 0 && h.ops.at(free[0]).inv < b.by[i] {
+				batches = batches || h.ops.at(free[0]).count > 1
 				free = free[1:]
 				return
 			}
@@ -175,7 +170,7 @@ func (h *history) fill(p *part, t *tally, b bounds) {
 	}
 	for i := max(int(p.start-p.base), 0); i < limit; i++ {
 		// Without a bound nobody knows of an offset as high as this.
-		if p.at[i] != none || p.marks[i]&defective != 0 || b.by[i] == math.MaxUint64 {
+		if p.at[i] != none || p.marks[i]&defective != 0 || b.by[i] == endless {
 			continue
 		}
 		if p.marks[i]&passed != 0 {

@@ -24,8 +24,6 @@ type finding struct {
 type tally struct {
 	h        *history
 	contract model.Contract
-	// position of each record in its partition's log, as an index, −1 if it is not there. While a partition is being settled it is the place in the final log.
-	position []int32
 	found    map[findingKey]*bucket
 	records  model.Records
 
@@ -39,6 +37,10 @@ type tally struct {
 	appends, offsets, answers   int64
 	holes                       int64 // unread offsets that only batches of unknown outcome could fill
 	staleReads                  int64
+}
+
+func newTally(h *history, c model.Contract) *tally {
+	return &tally{h: h, contract: c, found: make(map[findingKey]*bucket), unread: make(map[*part]int64)}
 }
 
 type findingKey struct {
@@ -98,23 +100,23 @@ func (t *tally) add(f finding) {
 	switch w := f.record; {
 	case f.anomaly == model.LostAcked && f.offset < 0:
 		must = false // an append without a position is no step of the model unless the log has it
-	case f.anomaly == model.ReorderedRealtime && t.h.ackedAt(w) != f.offset && t.h.ops[t.h.writer[w]].records > 1:
+	case f.anomaly == model.ReorderedRealtime && t.h.ackedAt(w) != f.offset && t.h.writerOf(w).count > 1:
 		must = false // one stray record of several
 	case f.anomaly == model.ReorderedRealtime && t.h.ackedAt(w) >= 0 && t.h.ackedAt(w) != f.offset:
 		must = false // a second copy
 	}
 	for _, op := range [...]int32{f.a, f.b} {
 		if op != none {
-			t.h.ops[op].suspect |= mayFail
+			t.h.ops.at(op).suspect |= mayFail
 		}
 	}
 	for _, r := range [...]int32{f.record, f.other} {
 		if r != none {
-			t.h.ops[t.h.writer[r]].suspect |= mayFail
+			t.h.writerOf(r).suspect |= mayFail
 		}
 	}
 	if culprit := f.culprit(); must && culprit != none {
-		t.h.ops[culprit].suspect |= mustFail
+		t.h.ops.at(culprit).suspect |= mustFail
 	}
 }
 

@@ -205,15 +205,22 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
+// suspect makes every operation as suspect as that.
+func suspect(a *Answer, s suspicion) {
+	for _, block := range a.log.ops.all {
+		for i := range block[:blockSize] {
+			block[i].suspect = s
+		}
+	}
+}
+
 // TestDisagreement: were the exact checkers to miss an anomaly, or to invent one, porcupine would say so.
 func TestDisagreement(t *testing.T) {
 	for _, c := range planted {
 		s := &script{}
 		c.write(s)
 		a := decide(t, s, strong(), whole())
-		for i := range a.log.ops {
-			a.log.ops[i].suspect = 0
-		}
+		suspect(a, 0)
 		o, err := SecondOpinion(a, OpinionOptions{})
 		if errors.Is(err, ErrDisagreement) == o.Agreed {
 			t.Errorf("%s: agreed is %v, and the error %v", c.name, o.Agreed, err)
@@ -224,9 +231,7 @@ func TestDisagreement(t *testing.T) {
 			}
 		}
 		if c.name == "legal" {
-			for i := range a.log.ops {
-				a.log.ops[i].suspect = mustFail
-			}
+			suspect(a, mustFail)
 			if _, err := SecondOpinion(a, OpinionOptions{}); err == nil {
 				t.Errorf("%s: an invented anomaly was believed", c.name)
 			}

@@ -2,7 +2,6 @@ package linearizability
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -19,13 +18,14 @@ const (
 // length is known. Its log begins at from and is to long at its end. An append of unknown outcome belongs to the window of the offset at which it
 // was found, and one that was found nowhere to none.
 type window struct {
-	part           *part
-	h              *history
-	from, to       int64
-	fromSeq, toSeq uint64
-	ops            []porcupine.Operation
-	suspect        suspicion
-	unread         bool // some offset's record is not known, so that porcupine has nothing to go by
+	part         *part
+	h            *history
+	from, to     int64
+	after, until instant // it has what ended in this time
+	reading      instant // no read that ended in it began before
+	suspect      suspicion
+	unread       bool                  // some offset's record is not known, so that porcupine has nothing to go by
+	ops          []porcupine.Operation // once built
 }
 
 // The model's operations. Its state is the length of the log. Content is checked against the settled log, so that two operations that want
@@ -71,109 +71,114 @@ func (w *window) model() porcupine.Model {
 	}
 }
 
-// windows cuts a partition's history.
-func (h *history) windows(p *part) []*window {
+// windows cuts a partition's history at quiet moments, at least windowLeast operations apart. They are yet to be built; suspect is not sure to be complete.
+func (h *history) windows(p *part) []window {
 	if len(p.at) == 0 {
 		return nil
 	}
-	cuts := h.cuts(p)
-	var out []*window
-	for i := 1; i < len(cuts); i++ {
-		a, b := cuts[i-1], cuts[i]
-		out = append(out, &window{part: p, h: h, from: a.length, to: b.length, fromSeq: a.seq, toSeq: b.seq})
-	}
-	// Appends that were acknowledged belong to the window of their time; reads to the window in which they ended.
-	byTime := func(seq uint64) *window {
-		i, _ := slices.BinarySearchFunc(out, seq, func(w *window, s uint64) int { return cmpInt(w.toSeq, s) })
-		if i == len(out) {
-			return nil
+	var (
+		out         []window
+		now         = window{part: p, h: h, from: p.base}
+		length      = p.base
+		open, since = 0, 0
+		pending     []*operation // by end
+		numbers     []int32
+	)
+	cut := func(at instant) {
+		now.to, now.until = length, at
+		for offset := now.from; offset < now.to; offset++ {
+			if i, ok := p.index(offset); ok && p.at[i] != none {
+				now.suspect |= h.writerOf(p.at[i]).suspect
+			}
 		}
-		return out[i]
+		out = append(out, now)
+		now, since = window{part: p, h: h, from: length, after: at, reading: at}, 0
+		for _, o := range pending {
+			now.reading = min(now.reading, o.inv)
+		}
 	}
-	for _, i := range p.ops {
-		o := &h.ops[i]
-		if o.outcome != histories.OK {
+	end := func() {
+		o, number := pending[0], numbers[0]
+		pending, numbers = pending[1:], numbers[1:]
+		if o.kind == histories.Append {
+			open--
+		}
+		since++
+		now.suspect |= o.suspect
+		if length = max(length, h.knownLength(p, h.tally, number)); open == 0 && since >= windowLeast {
+			cut(o.end)
+		}
+	}
+	for i, j := 0, 0; i < p.appends.size() || j < p.others.size(); {
+		var number int32
+		if j == p.others.size() || i < p.appends.size() && h.ops.at(p.appends.number(i)).inv < h.ops.at(p.others.number(j)).inv {
+			number, i = p.appends.number(i), i+1
+		} else {
+			number, j = p.others.number(j), j+1
+		}
+		o := h.ops.at(number)
+		if o.outcome != histories.OK || o.kind != histories.Append && (o.kind != histories.Fetch || p.final(o)) {
 			continue
 		}
-		w := byTime(o.end)
-		if w == nil {
-			continue
+		for len(pending) > 0 && pending[0].end < o.inv {
+			end()
 		}
-		switch {
-		case o.kind == histories.Append:
+		if o.kind == histories.Append {
+			open++
+		}
+		at := len(pending)
+		for at > 0 && pending[at-1].end > o.end {
+			at--
+		}
+		pending, numbers = slices.Insert(pending, at, o), slices.Insert(numbers, at, number)
+	}
+	for len(pending) > 0 {
+		end()
+	}
+	// What nobody acknowledged or read in time is in the log all the same: it came into being in the last window.
+	for i, r := range p.at {
+		if r != none && p.trust(i, h.tally.contract) {
+			length = max(length, p.base+int64(i)+1)
+		}
+	}
+	cut(endless)
+	return out
+}
+
+// build gives the window its operations. Appends that were acknowledged belong to the window of their time; reads to the window in which they ended.
+func (w *window) build() {
+	h, p := w.h, w.part
+	w.suspect = 0
+	for i, o := range h.ops.of(&p.appends, h.after(&p.appends, w.after)) {
+		if o.inv > w.until {
+			break
+		}
+		if o.outcome == histories.OK {
 			w.append(i)
-		case o.kind == histories.Fetch && o.runs > 0 && !p.final(o):
+		}
+	}
+	for i, o := range h.ops.of(&p.others, h.after(&p.others, max(w.reading, 1)-1)) {
+		if o.inv > w.until {
+			break
+		}
+		if o.kind == histories.Fetch && o.outcome == histories.OK && o.count > 0 && !p.final(o) && w.inside(o) {
 			w.read(i)
 		}
 	}
-	for _, w := range out {
-		w.settled()
-	}
-	return slices.DeleteFunc(out, func(w *window) bool { return len(w.ops) <= 1 })
-}
-
-// cut is a quiet moment: just after event seq the log was length long, as far as is known.
-type cut struct {
-	seq    uint64
-	length int64
-}
-
-// cuts finds quiet moments, at least windowLeast operations apart. The first is the beginning and the last the end of everything.
-func (h *history) cuts(p *part) []cut {
-	type event struct {
-		seq  uint64
-		op   int32
-		done bool
-	}
-	var events []event
-	for _, i := range p.ops {
-		o := &h.ops[i]
-		if o.outcome == histories.OK && (o.kind == histories.Append || o.kind == histories.Fetch && !p.final(o)) {
-			events = append(events, event{o.inv, i, false}, event{o.end, i, true})
-		}
-	}
-	slices.SortFunc(events, func(a, b event) int { return cmpInt(a.seq, b.seq) })
-	cuts := []cut{{0, p.base}}
-	length, open, since := p.base, 0, 0
-	for _, e := range events {
-		o := &h.ops[e.op]
-		if o.kind == histories.Append {
-			if !e.done {
-				open++
-				continue
-			}
-			open--
-		} else if !e.done {
-			continue
-		}
-		since++
-		length = max(length, h.knownLength(p, h.tally, e.op))
-		if open == 0 && since >= windowLeast {
-			cuts = append(cuts, cut{e.seq, length})
-			since = 0
-		}
-	}
-	// What nobody acknowledged or read in time is in the log all the same: it came into being in the last window.
-	last := p.base
-	for i, r := range p.at {
-		if r != none && p.trust(i, h.tally.contract) {
-			last = p.base + int64(i) + 1
-		}
-	}
-	return append(cuts, cut{math.MaxInt64, max(length, last)})
+	w.settled()
 }
 
 // knownLength is the length of the lasting log that an operation proves.
 func (h *history) knownLength(p *part, t *tally, op int32) (length int64) {
-	o := &h.ops[op]
+	o := h.ops.at(op)
 	lasting := func(offset int64, record int32) bool {
 		i, ok := p.index(offset)
 		return ok && p.at[i] == record && p.trust(i, t.contract)
 	}
 	if o.kind == histories.Append {
-		for j := range o.records {
+		for j := range o.count {
 			record := o.first + j
-			if at := t.position[record]; at >= 0 && t.contract.Acks != 0 && (o.offset < 0 || lasting(o.offset+int64(j), record)) {
+			if at := h.records.at(record).position; at >= 0 && t.contract.Acks != 0 && (o.offset < 0 || lasting(o.offset+int64(j), record)) {
 				offset := p.base + int64(at)
 				if o.offset >= 0 {
 					offset = o.offset + int64(j)
@@ -188,23 +193,20 @@ func (h *history) knownLength(p *part, t *tally, op int32) (length int64) {
 	return p.base + int64(o.last) + 1
 }
 
-func (w *window) add(input any, inv, ret uint64, suspect suspicion) {
-	// The closing read is the window's last operation and lies behind everything that ends inside it.
-	w.ops = append(w.ops, porcupine.Operation{ClientId: 0, Input: input, Call: clamp(inv), Return: clamp(ret)})
+func (w *window) add(input any, inv, ret instant, suspect suspicion) {
+	w.ops = append(w.ops, porcupine.Operation{ClientId: 0, Input: input, Call: int64(inv), Return: int64(ret)})
 	w.suspect |= suspect
 }
 
-func clamp(seq uint64) int64 { return int64(min(seq, math.MaxInt64-2)) }
-
 // append adds an acknowledged append as its client saw it. One without an offset is left to settled.
 func (w *window) append(op int32) {
-	o := &w.h.ops[op]
+	o := w.h.ops.at(op)
 	if o.offset < 0 || w.h.tally.contract.Acks == 0 {
 		w.suspect |= o.suspect &^ mustFail
 		return
 	}
-	in := put{o.offset, int64(o.records), true}
-	for j := range o.records {
+	in := put{o.offset, int64(o.count), true}
+	for j := range o.count {
 		i, ok := w.part.index(o.offset + int64(j))
 		if !ok || w.part.at[i] != o.first+j {
 			in.lasting = false
@@ -218,7 +220,7 @@ func (w *window) append(op int32) {
 
 // read adds a read by what it proves of the log's length and content.
 func (w *window) read(op int32) {
-	o, p := &w.h.ops[op], w.part
+	o, p := w.h.ops.at(op), w.part
 	in := look{sound: true}
 	w.h.chunks(o, func(offset int64, record, n int32, _ histories.Run) {
 		for ; n > 0; n, offset, record = n-1, offset+1, record+1 {
@@ -255,7 +257,7 @@ func (w *window) settled() {
 			return
 		}
 		record := p.at[i]
-		o := &h.ops[h.writer[record]]
+		o := h.writerOf(record)
 		suspect := o.suspect
 		if o.outcome == histories.OK && o.offset >= 0 { // it must fail where its own put is
 			suspect &= mayFail
@@ -268,16 +270,15 @@ func (w *window) settled() {
 			w.add(put{offset, 1, true}, o.inv, o.end, suspect)
 			continue
 		}
-		ret := uint64(math.MaxUint64)
-		if o.outcome == histories.OK && h.ackedAt(record) < 0 && h.tally.contract.Acks != 0 && p.base+int64(h.tally.position[record]) == offset {
+		ret := endless - 1
+		if o.outcome == histories.OK && h.ackedAt(record) < 0 && h.tally.contract.Acks != 0 && p.base+int64(h.records.at(record).position) == offset {
 			ret = o.end
 		}
-		w.add(put{offset, 1, true}, o.inv, min(ret, w.toSeq), suspect)
+		w.add(put{offset, 1, true}, o.inv, min(ret, w.until), suspect)
 	}
-	w.add(closing{w.to, sound || !h.tally.contract.Dense}, clampSeq(w.toSeq), clampSeq(w.toSeq), 0)
+	// The closing read is the window's last operation and lies behind everything that ends inside it.
+	w.add(closing{w.to, sound || !h.tally.contract.Dense}, w.until, w.until, 0)
 }
 
 // inside tells whether an acknowledged append ended in the window.
-func (w *window) inside(o *operation) bool { return o.end > w.fromSeq && o.end <= w.toSeq }
-
-func clampSeq(seq uint64) uint64 { return min(seq, math.MaxInt64-1) }
+func (w *window) inside(o *operation) bool { return o.end > w.after && o.end <= w.until }

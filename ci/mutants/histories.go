@@ -4,15 +4,22 @@ var validator = Checker{"validator", []string{"histories"}, "^TestJoiner", []Mut
 	{"histories/joiner.go", `if ev.Seq <= j.seq {`, `if ev.Seq < j.seq {`, "a sequence number may repeat"},
 	{"histories/joiner.go", `if int64(ev.Time) < j.time {`, `if int64(ev.Time) < 0 {`, "the clock may go back"},
 	{"histories/joiner.go", `ev.Offset > maxNumber || ev.HighWatermark > maxNumber`, `ev.Offset > maxNumber`, "the high watermark is not bounded"},
-	{"histories/joiner.go", `state.exclusive || !ev.Pipelined`, `state.exclusive && !ev.Pipelined`, "a pipelined operation may begin beside one that is not"},
+	{"histories/joiner.go", `c.exclusive || !ev.Pipelined`, `c.exclusive && !ev.Pipelined`, "a pipelined operation may begin beside one that is not"},
 	{"histories/joiner.go", `if i < n && spans[i].from < to {`, `if i < n && spans[i].from <= to {`, "values that touch count as written twice"},
 	{"histories/joiner.go", `case op.process != ev.Process:`, `case false:`, "any process may complete an operation"},
 	{"histories/joiner.go", `op.kind != ev.Kind || op.partition != ev.Partition`, `op.kind != ev.Kind`, "a completion may name another partition"},
-	{"histories/joiner.go", `	delete(j.open, ev.Op)
+	{"histories/joiner.go", `		c.first = openOp{}
 `, ``, "an operation may complete twice"},
-	{"histories/joiner.go", `j.process[ev.Process] = processState{state.open + 1, !ev.Pipelined}`, `j.process[ev.Process] = processState{1, !ev.Pipelined}`, "open operations of a process are not counted"},
+	{"histories/joiner.go", `		delete(j.open, ev.Op)
+`, ``, "a pipelined operation may complete twice"},
+	{"histories/joiner.go", `if c.open > 0 {
+		c = &client{}`, `if false {
+		c = &client{}`, "a process that comes to another's place drives it out"},
+	{"histories/joiner.go", `if known := j.crowd[process]; known != nil {`, `if known := j.crowd[process]; known != nil && c.open > 0 {`, "a process that found no room is forgotten when there is room"},
+	{"histories/joiner.go", `c.open, c.exclusive = c.open+1, !ev.Pipelined`, `c.open, c.exclusive = 1, !ev.Pipelined`, "open operations of a process are not counted"},
 	{"histories/joiner.go", `case n > 0 && spans[n-1].to == from:`, `case n > 0 && spans[n-1].to >= from:`, "a value that overlaps the last span counts as new"},
 	{"histories/joiner.go", `ev.Type == OK && ev.Offset < -1`, `ev.Type == OK && ev.Offset < -2`, "the least offset is off by one"},
+	{"histories/joiner.go", `if c.writes == nil || c.producer != producer {`, `if c.writes == nil {`, "the values of all producers of a process are one producer's"},
 	{"histories/joiner.go", `(ev.Type == Invoke || ev.Type == OK)`, `ev.Type == Invoke`, "an object's answer may have no steps"},
 }}
 

@@ -3,7 +3,7 @@ package main
 var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Undecided|Permitted|Oracle|Spoiled|Legal)", []Mutant{
 	// What each offset holds.
 	{"linearizability/part.go", `o.outcome == histories.OK && o.inv > p.finalFrom`, `o.outcome == histories.OK`, "every read counts as one of the drain"},
-	{"linearizability/part.go", `end, proves = h.reach(o), o.runs == 0`, `end, proves = h.reach(o), true`, "a read that returned records proves the end"},
+	{"linearizability/part.go", `end, proves = h.reach(o), o.count == 0`, `end, proves = h.reach(o), true`, "a read that returned records proves the end"},
 	{"linearizability/part.go", `for i := max(o.offset-p.base, 0); i < to; i++ {`, `for i := max(o.offset-p.base, 0) + 1; i < to; i++ {`, "the first offset of a read of the drain does not count as passed"},
 	{"linearizability/part.go", `case known == none:
 				p.at[i] = record
@@ -30,7 +30,7 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 		return false
 `, ``, "early reads are believed under unclean election"},
 	{"linearizability/part.go", `p.start = max(p.start, o.offset)`, `p.start = o.offset`, "the last start of the log wins"},
-	{"linearizability/part.go", `else if int(t.position[r]) != i {`, `else if int(t.position[r]) > i {`, "a second copy of a record is no duplicate"},
+	{"linearizability/part.go", `else if int(*at) != i {`, `else if int(*at) > i {`, "a second copy of a record is no duplicate"},
 	{"linearizability/part.go", `for k := max(from, p.base, p.start); k < to; k++ {`, `for k := max(from, p.base); k < to; k++ {`, "a copy must hold what was trimmed"},
 	{"linearizability/tally.go", `b.count++`, `b.count = 1`, "anomalies of one kind are counted once"},
 
@@ -43,7 +43,7 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 	{"linearizability/sweep.go", `w.outcome == histories.OK &&
 			(w.offset < 0`, `
 			(w.offset < 0`, "an append of unknown outcome bounds by its end"},
-	{"linearizability/sweep.go", `if h.ops[w].inv < b.by[i] {`, `if h.ops[w].inv < b.by[i] || h.ops[w].outcome != histories.OK {`, "appends of unknown outcome may be as late as they like"},
+	{"linearizability/sweep.go", `if h.ops.at(w).inv < b.by[i] {`, `if h.ops.at(w).inv < b.by[i] || h.ops.at(w).outcome != histories.OK {`, "appends of unknown outcome may be as late as they like"},
 	{"linearizability/sweep.go", `case o.kind == histories.EndOffset && !t.contract.Unclean:
 				lower(counted(o.offset), o.end, op)`, `case false:`, "ends of the log that were answered bound nothing"},
 	{"linearizability/sweep.go", `b.by[i] >= o.inv {
@@ -53,31 +53,31 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 	{"linearizability/sweep.go", `o.outcome != histories.OK || o.follower {`, `o.outcome != histories.OK {`, "followers must be fresh"},
 
 	// Holes.
-	{"linearizability/sweep.go", `h.ops[free[0]].inv < b.by[i] {`, `h.ops[free[0]].inv > 0 {`, "any append of unknown outcome fits any hole"},
+	{"linearizability/sweep.go", `h.ops.at(free[0]).inv < b.by[i] {`, `h.ops.at(free[0]).inv > 0 {`, "any append of unknown outcome fits any hole"},
 	{"linearizability/sweep.go", `				free = free[1:]
 `, ``, "one append of unknown outcome fills all holes"},
 	{"linearizability/sweep.go", `!(o.indeterminate() || o.outcome == histories.OK && o.offset < 0)`, `!(o.outcome == histories.OK && o.offset < 0)`, "appends of unknown outcome fill no holes"},
-	{"linearizability/sweep.go", `if t.position[o.first+j] < 0 {`, `if j >= 0 {`, "an append that stands elsewhere fills a hole"},
+	{"linearizability/sweep.go", `if h.records.at(o.first+j).position < 0 {`, `if j >= 0 {`, "an append that stands elsewhere fills a hole"},
 	{"linearizability/sweep.go", `if p.marks[i]&passed != 0 {
 			hole(i, true)`, `if false {
 			hole(i, true)`, "a hole that the drain read past may still be filled"},
 	{"linearizability/sweep.go", `t.holes += unread`, `t.holes = 0`, "batches are taken to fit"},
 
 	// Order of producers, sessions, ends.
-	{"linearizability/order.go", `if !any || at > before.position {`, `if !any || at > 0 {`, "only a record at the first offset can be out of order"},
-	{"linearizability/order.go", `before, any := last[number]`, `before, any := last[0]`, "partitions share an order"},
-	{"linearizability/order.go", `last[number] = furthest{at, r}`, `last[number] = furthest{0, r}`, "the furthest place of a producer is forgotten"},
+	{"linearizability/order.go", `before.producer != id || at > before.position {`, `before.producer != id || at > 0 {`, "only a record at the first offset can be out of order"},
+	{"linearizability/order.go", `before := &last[p.place]`, `before := &last[0]`, "partitions share an order"},
+	{"linearizability/order.go", `*before = furthest{id, at, r}`, `*before = furthest{id, 0, r}`, "the furthest place of a producer is forgotten"},
 	{"linearizability/sessions.go", `if o.inv < s.end {`, `if false {`, "reads at once have an order"},
 	{"linearizability/sessions.go", `if r.Offset < floor {`, `if r.Offset <= floor {`, "the next offset in a row counts as a step back"},
 	{"linearizability/sessions.go", `else if r.Offset > position {`, `else if r.Offset > position+1 {`, "one skipped offset is overlooked"},
 	{"linearizability/sessions.go", `position = max(position, r.Offset+int64(r.Count))`, `position = r.Offset + int64(r.Count)`, "a session's position falls with a read that goes back"},
 	{"linearizability/sessions.go", `whole := s.first <= p.start && p.complete && s.reached`, `whole := p.complete && s.reached`, "a late reader must have had everything"},
-	{"linearizability/sessions.go", `if whole && h.ops[h.writer[p.at[at]]].outcome == histories.OK {`, `if whole {`, "records of unknown outcome are due to readers"},
+	{"linearizability/sessions.go", `if whole && h.writerOf(p.at[at]).outcome == histories.OK {`, `if whole {`, "records of unknown outcome are due to readers"},
 	{"linearizability/sessions.go", `k.from = max(k.from, p.start)`, `k.from += 0`, "trimmed records are due to readers"},
 	{"linearizability/sessions.go", `if o.session == 0 {
 			id.process = o.process
 		}`, ``, "processes without sessions share one"},
-	{"linearizability/ends.go", `h.ops[returned[0]].end < o.inv {`, `h.ops[returned[0]].inv < o.inv {`, "answers that overlap are compared"},
+	{"linearizability/ends.go", `h.ops.at(returned[0]).end < o.inv {`, `h.ops.at(returned[0]).inv < o.inv {`, "answers that overlap are compared"},
 	{"linearizability/ends.go", `return s[i].epoch > epoch })`, `return s[i].epoch >= epoch })`, "answers of one leader epoch are not compared"},
 	{"linearizability/ends.go", `s.upTo(o.epoch); ok && before.offset > o.offset`, `s.upTo(1 << 30); ok && before.offset > o.offset`, "a deposed leader is judged by its successor"},
 	{"linearizability/ends.go", `to < len(s) && s[to].offset <= n.offset`, `to < len(s) && s[to].epoch == n.epoch`, "lower answers of later epochs stay"},
@@ -97,14 +97,21 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 	case len(r.Anomalies) > 0:
 		r.Verdict = model.Violated
 `, "a broken harness excuses a violation"},
-	{"linearizability/load.go", `return s.first + d, s.count - d`, `return s.first + d, s.count`, "a run of records reaches past what one producer wrote in a row"},
-	{"linearizability/load.go", `p.spans[n-1].first+p.spans[n-1].count == first {`, `true {`, "sequence numbers in a row are taken for records in a row"},
+	{"linearizability/load.go", `records[follow] == records[0]+follow; {`, `true; {`, "a run of records reaches past what one producer wrote in a row"},
+	{"linearizability/load.go", `p.outage = outage{since: ev.Time, last: p.outage.last}`, `p.outage.longest = 0`, "the time without an acknowledgement begins before the load"},
+	{"linearizability/moments.go", `if step == 1 {`, `if step <= 2 {`, "a gap in the sequence numbers of events is lost"},
+	{"linearizability/moments.go", `for range (n - 1) % momentsInGroup {`, `for range n % momentsInGroup {`, "a proof has the time of the event after"},
+	{"linearizability/blocks.go", `first = l.blocks[len(l.blocks)-more]`, `first = l.blocks[len(l.blocks)-1]`, "values in a row over several blocks begin in the last"},
+	{"linearizability/load.go", `p.spans[n-1].from+int64(p.spans[n-1].count) == r.Sequence {`, `true {`, "a gap in the sequence numbers of a producer is overlooked"},
 }}
 
 var secondOpinion = Checker{"second opinion", []string{"linearizability"}, "^Test(Disagreement|Legal|Planted)", []Mutant{
 	{"linearizability/window.go", `return in.sound && length >= in.length, length`, `return in.sound, length`, "the model's reads may come from the future"},
 	{"linearizability/window.go", `return in.lasting && next, in.offset + in.n`, `return next, in.offset + in.n`, "the model forgets what was acknowledged"},
-	{"linearizability/window.go", `if open == 0 && since >= windowLeast {`, `if since >= windowLeast {`, "windows are cut through open appends"},
+	{"linearizability/window.go", `open == 0 && since >= windowLeast {`, `since >= windowLeast {`, "windows are cut through open appends"},
+	{"linearizability/window.go", `now.reading = min(now.reading, o.inv)`, `now.reading = min(now.reading, endless)`, "a read that spans a quiet moment is in no window"},
+	{"linearizability/window.go", `	w.suspect = 0
+`, ``, "a window answers for what is not in it"},
 	{"linearizability/opinion.go", `case v == porcupine.Illegal && w.suspect == 0:`, `case v == porcupine.Illegal && w.suspect != 0:`, "porcupine's finding is ignored"},
 	{"linearizability/opinion.go", `case v == porcupine.Ok && w.suspect&mustFail != 0:`, `case v == porcupine.Ok && w.suspect != 0 && false:`, "an invented anomaly is believed"},
 }}
