@@ -13,8 +13,8 @@ import (
 //
 // What Jepsen has no word for is bent, not left out. It knows one operation at a time for a process: those of a pipelined process go on
 // under further process numbers, and each session of a reader is a process of its own, which assigns its partition first (:seek says from
-// where). A value is the sequence number of producer 0, and of others producer·2⁴⁰ + sequence number. Reads of a named copy are polls
-// with a :node. An append of several records is marked :batch. Ends of logs are the operations :end-offset, :start-offset and :copy-end, which Jepsen's checkers pass over. Whether a
+// where). A value is producer·2⁴⁰ + sequence number, and the operation is marked :packed; one of nobody in particular (KeyProducer) is its
+// sequence number. Reads of a named copy are polls with a :node. An append of several records is marked :batch. Ends of logs are the operations :end-offset, :start-offset and :copy-end, which Jepsen's checkers pass over. Whether a
 // single step on a named object belongs to a transaction, a key-value store or an independent register is seen from the first 4096 events.
 type EDNWriter struct {
 	w     io.Writer
@@ -167,7 +167,7 @@ func isExtras(note string) bool {
 	}
 	for k := int32(1); k < t.nodes[0].next; k = t.nodes[t.nodes[k].next].next {
 		switch string(t.name(k)) {
-		case "", "index", "time", "type", "process", "f", "value", "key", "offset", "number", "node", "code", "seek", "seek-to-beginning?", "high-watermark", "leader-epoch", "batch", "note":
+		case "", "index", "time", "type", "process", "f", "value", "key", "offset", "number", "node", "code", "seek", "seek-to-beginning?", "high-watermark", "leader-epoch", "batch", "packed", "note":
 			return false
 		}
 	}
@@ -352,13 +352,30 @@ func (w *EDNWriter) assign(ev *Event, process int32) {
 }
 
 func ednValue(producer int32, sequence int64) (int64, error) {
-	if producer > 0 {
-		if producer >= 1<<21 || sequence >= 1<<40 {
+	if producer >= 0 {
+		if producer >= 1<<21 || sequence >= 1<<packedBits {
 			return 0, fmt.Errorf("value %d of producer %d, expected fewer than 2⁴⁰ values of fewer than 2²¹ producers", sequence, producer)
 		}
-		return int64(producer)<<40 | sequence, nil
+		return int64(producer)<<packedBits | sequence, nil
 	}
 	return sequence, nil
+}
+
+// appendPacked marks an operation whose values carry their producers.
+func appendPacked(b []byte, ev *Event, runs []Run) ([]byte, error) {
+	owned, nobodys := false, false
+	for _, r := range runs {
+		if r.Defect == Sound {
+			owned, nobodys = owned || r.Producer >= 0, nobodys || r.Producer < 0
+		}
+	}
+	if owned && nobodys {
+		return nil, &EventError{ev.Seq, "has values of producers and of nobody in particular, expected one of the two: EDN has no room for both in one operation"}
+	}
+	if owned {
+		b = append(b, ", :packed true"...)
+	}
+	return b, nil
 }
 
 func (w *EDNWriter) send(ev *Event, op ednOperation) error {
@@ -395,6 +412,10 @@ func (w *EDNWriter) send(ev *Event, op ednOperation) error {
 	if records > 1 {
 		b = append(b, ", :batch true"...)
 	}
+	b, err := appendPacked(b, ev, op.runs)
+	if err != nil {
+		return err
+	}
 	w.buf = b
 	w.end(ev)
 	return nil
@@ -412,8 +433,8 @@ func (w *EDNWriter) poll(ev *Event, op ednOperation) error {
 					b = append(b, ' ')
 				}
 				b = append(strconv.AppendInt(append(b, '['), r.Offset+i, 10), ' ')
-				if r.Defect == Corrupt {
-					b = append(b, ":corrupt]"...)
+				if r.Defect != Sound {
+					b = append(append(append(b, ':'), r.Defect.String()...), ']')
 					continue
 				}
 				v, err := ednValue(r.Producer, r.Sequence+i)
@@ -428,6 +449,10 @@ func (w *EDNWriter) poll(ev *Event, op ednOperation) error {
 	b = append(b, "]]"...)
 	if ev.Type == OK && ev.HighWatermark != -1 {
 		b = strconv.AppendInt(append(b, ", :high-watermark "...), ev.HighWatermark, 10)
+	}
+	b, err := appendPacked(b, ev, ev.Runs)
+	if err != nil {
+		return err
 	}
 	w.buf = b
 	w.end(ev)

@@ -138,10 +138,11 @@ func (j *jepsen) push(ev Event) { j.queue = append(j.queue, queued{ev: ev}) }
 
 // fields are the keys of one operation, as nodes of the tree; 0, the operation itself, where one is missing.
 type fields struct {
-	index, time, typ, process, f, value, key             int32
-	seek, seekTo                                         int32  // of an assign: :seek-to-beginning?, and our :seek {key offset}
-	offset, number, node, code, high, epoch, note, batch int32  // what our own export adds
-	extras                                               []byte // what else there is, as EDN
+	index, time, typ, process, f, value, key      int32
+	seek, seekTo                                  int32  // of an assign: :seek-to-beginning?, and our :seek {key offset}
+	offset, number, node, code, high, epoch, note int32  // what our own export adds
+	batch, packed                                 int32  // so do these
+	extras                                        []byte // what else there is, as EDN
 }
 
 func (j *jepsen) fields(root int32) (f fields, err error) {
@@ -184,6 +185,8 @@ func (j *jepsen) fields(root int32) (f fields, err error) {
 			field = number(t, v, &f.node)
 		case "batch":
 			field = &f.batch
+		case "packed":
+			field = &f.packed
 		case "code":
 			field = number(t, v, &f.code)
 		case "high-watermark":

@@ -9,7 +9,8 @@ import (
 // Jepsen's kafka workload as events of logs:
 //
 //   - a key is a partition. A value is unique within its key, not over the run, so that it becomes sequence number v of the producer
-//     KeyProducer(key): the identity of the value is kept, and says nothing of the order of sending;
+//     KeyProducer(key): the identity of the value is kept, and says nothing of the order of sending. In an operation of our own export
+//     with :packed true it is producer·2⁴⁰ + sequence number;
 //   - an operation with several micro-operations becomes several operations at once (Pipelined). A transaction is thus taken apart; the
 //     format EDNTransactions keeps it whole;
 //   - a poll becomes one Fetch for each partition that it returned. Where it began is not written down. It is derived from the assign with
@@ -22,6 +23,17 @@ import (
 // KeyProducer is the producer of values that have no producer of their own, but are unique within one partition. It is negative: the
 // sequence numbers of a negative producer are names and no order of sending.
 func KeyProducer(partition int32) int32 { return -2 - partition }
+
+// packedBits is the length of the sequence number in a value of our own export.
+const packedBits = 40
+
+// origin says whose value it is that was sent to, or found in, a partition, and which.
+func (j *jepsen) origin(f *fields, partition int32, value int64) Value {
+	if f.packed != 0 {
+		return Value{Producer: int32(value >> packedBits), Sequence: value & (1<<packedBits - 1)}
+	}
+	return Value{Producer: KeyProducer(partition), Sequence: value}
+}
 
 // kafkaSend is a send micro-operation that is open.
 type kafkaSend struct {
@@ -198,7 +210,7 @@ type pollRead struct {
 }
 
 // polled adds what a poll micro-operation returned to the reads of its operation. [:poll] alone returned nothing.
-func (j *jepsen) polled(reads []pollRead, m int32) ([]pollRead, error) {
+func (j *jepsen) polled(f *fields, reads []pollRead, m int32) ([]pollRead, error) {
 	t := &j.tree
 	switch {
 	case t.nodes[m].count == 1:
@@ -241,13 +253,13 @@ func (j *jepsen) polled(reads []pollRead, m int32) ([]pollRead, error) {
 				return nil, fmt.Errorf("record %s of key %d: %w", t.show(r), key, err)
 			}
 			defect, value := Sound, int64(0)
-			if n := t.child(r, 1); t.nodes[n].kind == keywordNode && string(t.raw(n)) == "corrupt" {
-				defect = Corrupt
+			if n := t.child(r, 1); t.nodes[n].kind == keywordNode && slices.Contains(defectNames[Corrupt:], string(t.raw(n))) {
+				defect = Defect(slices.Index(defectNames[:], string(t.raw(n))))
 			} else if value, err = j.value(n); err != nil {
 				return nil, fmt.Errorf("record %s of key %d: %w", t.show(r), key, err)
 			}
-			v := Value{Producer: KeyProducer(key), Sequence: value}
-			if defect == Corrupt {
+			v := j.origin(f, key, value)
+			if defect != Sound {
 				v = Value{}
 			}
 			reads[at].runs = AppendRecord(reads[at].runs, offset, v, defect)
@@ -278,12 +290,12 @@ func (j *jepsen) invokeKafka(op *jepsenOp, ev Event, f *fields) error {
 		op.sends = append(op.sends, kafkaSend{j.ids, key, value})
 	}
 	if f.batch != 0 && op.polls == -1 && len(op.sends) > 0 {
-		return j.batch(op, ev)
+		return j.batch(op, ev, f)
 	}
 	pipelined := len(ops) > 1
 	for _, s := range op.sends {
 		j.push(Event{Kind: Append, Time: ev.Time, Op: s.id, Process: ev.Process, Node: ev.Node, Partition: s.key, Pipelined: pipelined, Note: ev.Note,
-			Runs: []Run{{Producer: KeyProducer(s.key), Sequence: s.value, Count: 1}}})
+			Runs: appendWritten(nil, j.origin(f, s.key, s.value))})
 		ev.Note = ""
 	}
 	if op.polls == -2 {
@@ -294,26 +306,26 @@ func (j *jepsen) invokeKafka(op *jepsenOp, ev Event, f *fields) error {
 }
 
 // batch invokes sends of our own export that were one append.
-func (j *jepsen) batch(op *jepsenOp, ev Event) error {
+func (j *jepsen) batch(op *jepsenOp, ev Event, f *fields) error {
 	op.batch = true
 	ev.Kind, ev.Op, ev.Partition = Append, op.id, op.sends[0].key
 	for _, s := range op.sends {
 		if s.key != ev.Partition {
 			return fmt.Errorf("a batch for the keys %d and %d, expected one", ev.Partition, s.key)
 		}
-		ev.Runs = appendWritten(ev.Runs, KeyProducer(s.key), s.value)
+		ev.Runs = appendWritten(ev.Runs, j.origin(f, s.key, s.value))
 	}
 	j.push(ev)
 	return nil
 }
 
 // appendWritten adds a value to the runs of an append, which have no offsets.
-func appendWritten(runs []Run, producer int32, value int64) []Run {
-	if n := len(runs); n > 0 && runs[n-1].Sequence+int64(runs[n-1].Count) == value && runs[n-1].Count < 1<<30 {
+func appendWritten(runs []Run, v Value) []Run {
+	if n := len(runs); n > 0 && runs[n-1].Producer == v.Producer && runs[n-1].Sequence+int64(runs[n-1].Count) == v.Sequence && runs[n-1].Count < 1<<30 {
 		runs[n-1].Count++
 		return runs
 	}
-	return append(runs, Run{Producer: producer, Sequence: value, Count: 1})
+	return append(runs, Run{Producer: v.Producer, Sequence: v.Sequence, Count: 1})
 }
 
 func (j *jepsen) completeKafka(op *jepsenOp, ev Event, f *fields) error {
@@ -335,7 +347,7 @@ func (j *jepsen) completeKafka(op *jepsenOp, ev Event, f *fields) error {
 				if op.polls < 0 {
 					return fmt.Errorf("a poll in the completion of :%s, which did not ask for one", op.f)
 				}
-				if reads, err = j.polled(reads, m); err != nil {
+				if reads, err = j.polled(f, reads, m); err != nil {
 					return err
 				}
 				continue
@@ -521,7 +533,7 @@ func (j *jepsen) kafkaSteps(f *fields, typ Type) ([]Step, error) {
 			steps = append(steps, Step{Do: AppendTo, Key: itoa(uint64(key)), Value: IntDatum(value), Offset: offset})
 			continue
 		}
-		reads, err := j.polled(nil, m)
+		reads, err := j.polled(&fields{}, nil, m) // values stay as they are: a transaction names no producers
 		if err != nil {
 			return nil, err
 		}

@@ -25,8 +25,11 @@ func newConvertCommand() *cobra.Command {
 bytes; that of OUT is what its suffix says: .bin native, .jsonl JSON lines, .edn Jepsen's EDN. OUT
 may be - for standard output, with --to.
 
-Native and JSON lines keep everything: converting there and back gives the same bytes. EDN is
-for Jepsen's own checkers; it keeps operations, values, offsets and real-time order.
+Lossless pairs: native and JSON lines keep everything, so that converting there and back gives
+the same bytes. What was read from EDN, elle's JSON or Jepsen's log has the same operations when
+it is written as EDN and read again. Of a log that was recorded by ackproof EDN keeps appends with
+their outcomes, records with their producers, offsets and ends, and real-time order; it has no
+room for the header, the numbers of events, processes and sessions, and reads that failed.
 
 Exit codes: 0 converted; 3 OUT could not be written; 254 wrong usage or IN is malformed, and OUT is
 not touched.`,
