@@ -128,10 +128,14 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "target.role", oneOf(roles)
 	case f.Target.Role == RoleSame && t.Fault == nil:
 		return "target.role", "another role than same, or start.fault"
-	case f.Target.Role == RoleNode && (f.Target.Node < 1 || f.Target.Node > nodes):
-		return "target.node", fmt.Sprintf("a node from 1 to %d", nodes)
-	case f.Target.Role != RoleNode && f.Target.Node != 0:
+	case f.Target.Role != RoleNode && (f.Target.Node != 0 || len(f.Target.Nodes) > 0):
 		return "target.node", "nothing, unless the role is node"
+	case f.Target.Role == RoleNode && len(f.Target.Nodes) > 0 && f.Target.Node != 0:
+		return "target.node", "nothing beside target.nodes"
+	case f.Target.Role == RoleNode && len(f.Target.Nodes) == 0 && (f.Target.Node < 1 || f.Target.Node > nodes):
+		return "target.node", fmt.Sprintf("a node from 1 to %d", nodes)
+	case slices.ContainsFunc(f.Target.Nodes, func(n int) bool { return n < 1 || n > nodes }):
+		return "target.nodes", fmt.Sprintf("nodes from 1 to %d", nodes)
 	case !partition(f.Target.Partition):
 		return "target.partition", partitionWanted
 	case f.Target.Aside && f.Target.Partition != AnyPartition:

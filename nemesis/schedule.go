@@ -76,7 +76,7 @@ const (
 	RoleMinority   Role = "minority"    // any minority of the nodes, drawn from the seed
 	RoleAll        Role = "all"
 	RoleSame       Role = "same" // the nodes of the fault that Start.Fault names
-	RoleNode       Role = "node" // Target.Node
+	RoleNode       Role = "node" // Target.Node, or Target.Nodes
 )
 
 // Target selects the nodes of a fault.
@@ -86,6 +86,8 @@ type Target struct {
 	// Aside, with AnyPartition: waits up to 4 s for a partition of the preferred kind, if there is none at first.
 	Aside bool `json:"aside,omitempty"`
 	Node  int  `json:"node,omitempty"`
+	// Nodes are several nodes by number, in the place of Node: what shrinking makes of roles whose meaning depended on faults that are gone.
+	Nodes []int `json:"nodes,omitempty"`
 }
 
 // Shape is the shape of a network partition, drawn round the target nodes.

@@ -88,6 +88,9 @@ func (t Target) ByRoles() bool {
 func (s Selector) Choose(t Target, r systems.Roles) (Choice, error) {
 	switch t.Role {
 	case RoleNode:
+		if len(t.Nodes) > 0 {
+			return Choice{slices.Clone(t.Nodes), t.Partition, ""}, nil
+		}
 		return Choice{[]int{t.Node}, -1, ""}, nil
 	case RoleAll:
 		return Choice{slices.Clone(s.Nodes), -1, "all"}, nil
