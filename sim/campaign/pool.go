@@ -106,7 +106,7 @@ type worker struct {
 func (p Pool) start(ctx context.Context) (*worker, error) {
 	w := &worker{cmd: exec.CommandContext(ctx, p.Command[0], p.Command[1:]...)}
 	w.cmd.Stderr = &w.stderr
-	w.cmd.Env = append(w.cmd.Environ(), "GOMAXPROCS=1") // the worlds are what runs side by side
+	w.cmd.Env = append(w.cmd.Environ(), "GOMAXPROCS=1", "GOGC=400") // the worlds are what runs side by side, and they are small
 	var err error
 	if w.in, err = w.cmd.StdinPipe(); err != nil {
 		return nil, err

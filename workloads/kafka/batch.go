@@ -139,11 +139,12 @@ func decodeBatch(batch []byte, base int64) ([]Record, error) {
 	return out, nil
 }
 
+var errRecord = fmt.Errorf("%w: record fields", errBatch)
+
 // decodeRecord reads one record's offset and value; keys and headers are passed over.
 func decodeRecord(body []byte, base int64) (Record, error) {
-	fail := fmt.Errorf("%w: record fields", errBatch)
 	if len(body) < 1 {
-		return Record{}, fail
+		return Record{}, errRecord
 	}
 	body = body[1:] // attributes
 	number := func() (int64, bool) {
@@ -171,7 +172,7 @@ func decodeRecord(body []byte, base int64) (Record, error) {
 	_, ok3 := bytes() // key
 	value, ok4 := bytes()
 	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return Record{}, fail
+		return Record{}, errRecord
 	}
 	return Record{Offset: base + delta, Value: value}, nil
 }
