@@ -303,8 +303,8 @@ func (f found) allowed(before, next model, s *step, memoryKept bool) error {
 
 // tally counts what a campaign did.
 type tally struct {
-	runs, changes, states, second, faults int
-	findings                              []string
+	runs, changes, states, second, faults, flips int
+	findings                                     []string
 }
 
 func (t *tally) find(format string, args ...any) {
@@ -312,7 +312,7 @@ func (t *tally) find(format string, args ...any) {
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("%d runs, stopped at each of %d changes: %d crash states recovered, %d more after a second crash in recovery, %d failures of the disk", t.runs, t.changes, t.states, t.second, t.faults)
+	return fmt.Sprintf("%d runs, stopped at each of %d changes: %d crash states recovered, %d more after a second crash in recovery, %d failures of the disk, %d flipped bits", t.runs, t.changes, t.states, t.second, t.faults, t.flips)
 }
 
 // loss is a way to lose power.
@@ -481,6 +481,43 @@ func (t *tally) failEverywhere(steps []step, r *rand.Rand) {
 	}
 }
 
+// rotEverywhere plays the run, opens the log once more, which puts the recovery point at its end, and flips single bits: each must be found, and said.
+func (t *tally) rotEverywhere(steps []step, r *rand.Rand, bits int) {
+	p := &player{disk: disk.New()}
+	if _, _, s, err := p.play(steps, nil); err != nil {
+		t.find("%s: %v", s.name, err)
+		return
+	}
+	if err := p.open(); err != nil {
+		t.find("open: %v", err)
+		return
+	}
+	p.disk.Kill()
+	var logs []string
+	for _, file := range p.disk.Files() {
+		if strings.HasSuffix(file, ".log") {
+			logs = append(logs, file)
+		}
+	}
+	for range bits {
+		d := p.disk.Clone()
+		file := logs[r.IntN(len(logs))]
+		raw, err := files.ReadAll(d.Mount(), file)
+		at, bit := r.Int64N(max(int64(len(raw)), 1)), uint(r.IntN(8))
+		if err == nil {
+			err = d.Flip(file, at, bit)
+		}
+		if err != nil {
+			t.find("flip: %v", err)
+			return
+		}
+		t.flips++
+		if got, _, err := look(d); !errors.Is(err, storage.ErrDamaged) {
+			t.find("bit %d of byte %d of %s flipped: %+v, %v", bit, at, file, got.bounds, err)
+		}
+	}
+}
+
 // runs is how many random runs to make: none in a normal test.
 func runs(t *testing.T) int {
 	text := os.Getenv(campaignEnv)
@@ -531,5 +568,11 @@ func TestFailureAtEveryChange(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, uint64(seed)))
 		all.failEverywhere(randomRun(r), r)
 	}
+	all.report(t)
+}
+
+func TestFlippedBits(t *testing.T) {
+	var all tally
+	all.rotEverywhere(writtenRun(), rand.New(rand.NewPCG(6, 0)), 100)
 	all.report(t)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"ackproof/broker/fault"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
 )
@@ -166,8 +167,10 @@ func (l *Log) change(parts []*part, cp storage.Checkpoint) error {
 	st := state{
 		Version: version, Layout: layout, Start: parts[0].Base, Recovery: last.End, Epochs: l.epochs.within(parts[0].Base, last.End), Checkpoint: cp, Cut: &c,
 	}
-	if err := st.write(l.fs, l.dir); err != nil {
-		return fail(err)
+	if !fault.On(fault.CutInTwoSteps) {
+		if err := st.write(l.fs, l.dir); err != nil {
+			return fail(err)
+		}
 	}
 	l.adopt(parts, st)
 	if err := c.apply(l); err != nil {

@@ -20,6 +20,7 @@ import (
 	"math"
 	"sync"
 
+	"ackproof/broker/fault"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
 	"ackproof/broker/storage/recent"
@@ -185,7 +186,9 @@ func (l *Log) closeTail() error {
 }
 
 func (l *Log) closeCleanly() error {
-	if err := l.flush(); err != nil {
+	if fault.On(fault.MarkerTooEarly) {
+		l.recovery = l.bounds.End
+	} else if err := l.flush(); err != nil {
 		return l.die("flush", err)
 	}
 	l.mu.Lock()
@@ -200,14 +203,10 @@ func (l *Log) closeCleanly() error {
 			return l.die("write index", err)
 		}
 	}
-	m := marker{End: l.bounds.End}
-	for _, p := range l.parts {
-		m.Segments = append(m.Segments, p.summary)
-	}
 	if err := l.state(l.checkpoint).write(l.fs, l.dir); err != nil {
 		return l.die("save state", err)
 	}
-	if err := m.write(l.fs, l.dir); err != nil { // last of all (R23)
+	if err := l.marker().write(l.fs, l.dir); err != nil { // last of all (R23)
 		return l.die("write clean-shutdown marker", err)
 	}
 	return nil

@@ -60,6 +60,15 @@ type marker struct {
 	Segments []summary `json:"segments"`
 }
 
+// marker is what a clean close leaves.
+func (l *Log) marker() marker {
+	m := marker{End: l.bounds.End}
+	for _, p := range l.parts {
+		m.Segments = append(m.Segments, p.summary)
+	}
+	return m
+}
+
 func (m marker) write(fsys files.FS, dir string) error {
 	return writeJSON(fsys, path.Join(dir, markerFile), m)
 }

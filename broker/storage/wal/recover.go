@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"ackproof/broker/fault"
 	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
@@ -111,7 +112,7 @@ func (l *Log) repair(found []rawwal.Segment, st state) ([]*segment, error) {
 			break
 		}
 	}
-	if offset < st.Recovery {
+	if offset < st.Recovery && !fault.On(fault.DamageIsCut) {
 		if bad == nil {
 			bad = errors.New("the files end there")
 		}
