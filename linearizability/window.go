@@ -1,7 +1,6 @@
 package linearizability
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
@@ -67,7 +66,7 @@ func (w *window) model() porcupine.Model {
 			}
 			return false, state
 		},
-		DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%T%+v", input, input) },
+		DescribeOperation: func(input, _ any) string { return describe(input) },
 	}
 }
 
