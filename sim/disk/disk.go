@@ -164,11 +164,14 @@ func (d *Disk) dir(name string) (*folder, error) {
 	for rest := path.Clean("/" + name)[1:]; rest != ""; {
 		var step string
 		step, rest = cutPath(rest)
-		next, ok := at.names[step].(*folder)
-		if !ok {
+		switch next := at.names[step].(type) {
+		case *folder:
+			at = next
+		case *inode:
+			return nil, fmt.Errorf("folder %s: %s is a file", name, step)
+		default:
 			return nil, fmt.Errorf("folder %s: %w", name, fs.ErrNotExist)
 		}
-		at = next
 	}
 	return at, nil
 }
@@ -188,11 +191,13 @@ func (d *Disk) file(name string) (*inode, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, ok := dir.names[path.Base(name)].(*inode)
-	if !ok {
-		return nil, fmt.Errorf("file %s: %w", name, fs.ErrNotExist)
+	switch f := dir.names[path.Base(name)].(type) {
+	case *inode:
+		return f, nil
+	case *folder:
+		return nil, fmt.Errorf("file %s: it is a folder", name)
 	}
-	return f, nil
+	return nil, fmt.Errorf("file %s: %w", name, fs.ErrNotExist)
 }
 
 // node is a file or a folder.

@@ -152,7 +152,7 @@ func (m *mount) Remove(name string) error {
 		return fmt.Errorf("remove %s: %w", name, fs.ErrNotExist)
 	}
 	if sub, ok := n.(*folder); ok && len(sub.names) > 0 {
-		return fmt.Errorf("remove %s: the folder is not empty", name)
+		return fmt.Errorf("remove %s: the folder is not empty: %w", name, fs.ErrExist)
 	}
 	if _, err := m.before(Remove, name, 0); err != nil {
 		return err
