@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,35 +53,62 @@ func TestEveryBugIsAskedForAndTested(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := variables(t)
-	for i, bug := range fault.All() {
-		if !strings.Contains(product.String(), "fault.On(fault."+names[i]+")") {
-			t.Errorf("no code of the broker asks fault.On(fault.%s)", names[i])
+	for _, bug := range fault.All() {
+		name := names[bug]
+		if !strings.Contains(product.String(), "fault.On(fault."+name+")") {
+			t.Errorf("no code of the broker asks fault.On(fault.%s) (%v)", name, bug)
 		}
-		if !strings.Contains(tests.String(), "fault."+names[i]) && !strings.Contains(tests.String(), bug.ID) {
-			t.Errorf("no test of the broker names fault.%s or %s: each switch needs one that shows that it changes behaviour", names[i], bug.ID)
+		if !strings.Contains(tests.String(), "fault."+name) && !strings.Contains(tests.String(), bug.ID) {
+			t.Errorf("no test of the broker names fault.%s or %s: each switch needs one that shows that it changes behaviour", name, bug.ID)
 		}
 	}
 }
 
-// variables are the names of the bugs' variables in fault.go, which stand in the order of All.
-func variables(t *testing.T) (names []string) {
+// The catalogue says of every bug what is to be expected, in words that others know.
+func TestTheCatalogueIsComplete(t *testing.T) {
+	last := ""
+	for _, e := range fault.Catalogue() {
+		if e.ID <= last {
+			t.Errorf("%s stands behind %s, expected the order of the ids", e.ID, last)
+		}
+		last = e.ID
+		if len(e.Breaks) == 0 || len(e.Anomalies) == 0 || e.World == 0 || e.World.String() == "nowhere" {
+			t.Errorf("%s: rules %v, anomalies %v, world %v: something is missing", e.ID, e.Breaks, e.Anomalies, e.World)
+		}
+		for _, r := range e.Breaks {
+			if !regexp.MustCompile(`^[RS][1-9]\d?$`).MatchString(r) {
+				t.Errorf("%s breaks %q, expected a rule like R1", e.ID, r)
+			}
+		}
+	}
+}
+
+// variables are the names of the variables that declare bugs.
+func variables(t *testing.T) map[fault.Bug]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "fault.go", nil, parser.SkipObjectResolution)
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Values) == 1 {
-			if c, ok := spec.Values[0].(*ast.CompositeLit); ok {
+	names := map[fault.Bug]string{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			if c, ok := spec.Values[0].(*ast.CompositeLit); ok && len(c.Elts) == 2 {
 				if typ, ok := c.Type.(*ast.Ident); ok && typ.Name == "Bug" {
-					names = append(names, spec.Names[0].Name)
+					text := func(e ast.Expr) string { s, _ := strconv.Unquote(e.(*ast.BasicLit).Value); return s }
+					names[fault.Bug{ID: text(c.Elts[0]), Name: text(c.Elts[1])}] = spec.Names[0].Name
 				}
 			}
-		}
-		return true
-	})
-	if len(names) != len(fault.All()) {
-		t.Fatalf("fault.go declares %d bugs %v, All lists %d", len(names), names, len(fault.All()))
+			return true
+		})
 	}
 	return names
 }

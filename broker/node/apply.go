@@ -182,7 +182,7 @@ func (r *replica) give(v *view, t *controller.Topic, p *controller.Partition) {
 // open makes the replica of a partition on its folder: the one that was found at start, one that could not be opened before, or (f is nil) a new one.
 func (a *applier) open(t *controller.Topic, key partitionKey, p *controller.Partition, name string, f *folder) (*replica, error) {
 	n := a.n
-	if f != nil && f.topic != t.ID {
+	if f != nil && !host.Owns(t, f.topic) {
 		// R24: the folder is of an earlier topic of this name, which is gone.
 		if err := a.drop(f); err != nil {
 			return nil, err

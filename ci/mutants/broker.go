@@ -18,8 +18,7 @@ var replica = Checker{"broker: replication", []string{"broker/core/partition"}, 
 		r.fetches = append(r.fetches, waitingFetch{in})`, `reply.UpTo == in.Offset {
 `, "R6: a fetch that waits is not registered"},
 	{"broker/core/partition/read.go", `bound := r.hw // R1`, `bound := r.end // R1`, "R1: consumers see what is not committed"},
-	{"broker/core/partition/follower.go", `_, own := r.epochs.endOf(in.Diverging.Epoch, r.next)
-		to := max(min(own, in.Diverging.Start), r.start)`, `to := max(in.Diverging.Start, r.start)`, "R9: a follower cuts where the leader says, whatever its own epochs say"},
+	{"broker/core/partition/follower.go", `to := max(min(own, in.Diverging.Start), r.start)`, `to := max(in.Diverging.Start, r.start); _ = own`, "R9: a follower cuts where the leader says, whatever its own epochs say"},
 	{"broker/core/partition/epochs.go", `end = l.list[i+1].Start
 			}`, `end = l.list[i].Start
 			}`, "R9: an epoch ends where it began"},
@@ -29,15 +28,16 @@ var replica = Checker{"broker: replication", []string{"broker/core/partition"}, 
 	{"broker/core/partition/leader.go", `in.ReplicaEpoch != p.brokerEpoch:
 		return`, `in.ReplicaEpoch < 0:
 		return`, "R10: fetches of a former incarnation count"},
-	{"broker/core/partition/read.go", `e != in.LastFetchedEpoch || off < in.Offset {`, `e != in.LastFetchedEpoch && off < in.Offset {`, "R11: a history that went on in an old epoch is not noticed"},
+	{"broker/core/partition/read.go", `e != in.LastFetchedEpoch || off < in.Offset &&`, `e != in.LastFetchedEpoch && off < in.Offset &&`, "R11: a history that went on in an old epoch is not noticed"},
+	{"broker/core/partition/read.go", `if follower && in.Offset <= r.next {`, `if false {`, "R11: a follower that is ahead for a moment is told to begin anew"},
 	{"broker/core/partition/follower.go", `	r.epochs.dropFrom(to)
 	replay`, `	replay`, "R12: the list of epochs is not cut with the log"},
 	{"broker/core/partition/leader.go", `	r.checkpoint()
 	r.advanceHW() // alone`, `	r.advanceHW() // alone`, "R12: the epoch of a new leader is not recorded"},
 	{"broker/core/partition/follower.go", `case b.BaseOffset != next:`, `case b.BaseOffset < next:`, "R13: a follower appends behind a gap"},
 	{"broker/core/partition/follower.go", `case b.LeaderEpoch < epoch || b.LeaderEpoch > r.state.LeaderEpoch:`, `case b.LeaderEpoch > r.state.LeaderEpoch:`, "R13: epochs may fall"},
-	{"broker/core/partition/leader.go", `p.end >= r.hw && p.end >= r.lead.epochStart {`, `p.end >= r.hw {`, "R14: a replica comes in below the start of the epoch"},
-	{"broker/core/partition/leader.go", `		p.end >= r.hw && p.end >=`, `		p.end >= r.hw-1 && p.end >=`, "R14: a replica comes in with one committed record less"},
+	{"broker/core/partition/leader.go", `p.end >= r.hw && (p.end >= r.lead.epochStart || fault.On(fault.ISRExpandTooEarly)) {`, `p.end >= r.hw || fault.On(fault.ISRExpandTooEarly) {`, "R14: a replica comes in below the start of the epoch"},
+	{"broker/core/partition/leader.go", `p.end >= r.hw && (p.end >=`, `p.end >= r.hw-1 && (p.end >=`, "R14: a replica comes in with one committed record less"},
 	{"broker/core/partition/leader.go", `.caughtUp) > r.cfg.LagTime`, `.lastFetch) > r.cfg.LagTime`, "R15: who fetches stays in sync, however far behind"},
 	{"broker/core/partition/leader.go", `in.Offset >= p.endThen && p.lastFetch.After(p.caughtUp) {`, `false {`, "R15: only who reaches the present end is caught up"},
 	{"broker/core/partition/leader.go", `case r.lead.proposal.asked == 1:`, `case true:`, "R16: a refusal forgets a copy that is still under way"},
@@ -48,6 +48,18 @@ var replica = Checker{"broker: replication", []string{"broker/core/partition"}, 
 	{"broker/core/partition/read.go", `case r.hw < r.lead.epochStart &&`, `case false &&`, "R21: a new leader tells its old high watermark"},
 	{"broker/core/partition/replica.go", `r.hw = min(max(cp.HighWatermark, r.start), r.end)`, `r.hw = r.start`, "R22: the high watermark begins at the start after a restart"},
 	{"broker/core/partition/leader.go", `case offset < 0 || offset > r.hw:`, `case offset < 0 || offset > r.end:`, "R25: uncommitted records can be deleted"},
+	{"broker/core/partition/leader.go", `p.start >= r.start && p.end`, `p.end`, "R25: a replica that has what was deleted comes in"},
+	{"broker/core/partition/leader.go", `	for _, id := range r.maximalISR() {
+		if p := `, `	for _, id := range r.state.ISR {
+		if p := `, "R25: deletion does not wait for a replica that may have come in"},
+	{"broker/core/partition/leader.go", ` || len(r.state.ISR) < r.minISR() {
+		return
+	}
+	low`, ` {
+		return
+	}
+	low`, "R25: deletion is answered while replicas outside of the in-sync set are eligible"},
+	{"broker/core/partition/follower.go", `			r.reset(b[0].BaseOffset)`, `			return`, "R25: a follower cannot begin in the middle of a batch"},
 	{"broker/core/partition/leader.go", `low = min(low, p.start)`, `low = max(low, p.start)`, "R25: deletion is answered before all replicas have deleted"},
 	{"broker/core/partition/replica.go", `s.LeaderEpoch < r.state.LeaderEpoch || s.PartitionEpoch < r.state.PartitionEpoch {`, `s.LeaderEpoch < r.state.LeaderEpoch {`, "R26: old news of the in-sync set is taken"},
 	{"broker/core/partition/producers.go", `int32((int64(s) + 1) & 0x7fffffff)`, `s + 1`, "R28: sequences do not wrap"},
@@ -57,7 +69,7 @@ var replica = Checker{"broker: replication", []string{"broker/core/partition"}, 
 	{"broker/core/partition/producers.go", `case h.ProducerEpoch < p.Epoch:
 		return judgement{code: codeInvalidProducerEpoch}
 `, ``, "R30: a fenced producer may go on"},
-	{"broker/core/partition/replica.go", `	if r.cfg.FlushEach {
+	{"broker/core/partition/replica.go", `	if r.cfg.FlushEach && !fault.On(fault.AckBeforeFsync) {
 		return r.flushed
 	}
 `, ``, "S1: what is not flushed counts"},
@@ -84,11 +96,11 @@ var control = Checker{"broker: control plane", []string{"broker/core/controller"
 	{"broker/core/controller/elections.go", `len(p.ELR) == 0 && l != none && active(l)`, `l != none && active(l)`, "R17: the last known leader is elected although others have more"},
 	{"broker/core/controller/elections.go", `if unclean || e.flags`, `if true || e.flags`, "R17: unclean election whatever the configuration"},
 	{"broker/core/controller/elections.go", `if had && id != ch.lost && !slices.Contains(next.ISR, id) {`, `if had && !slices.Contains(next.ISR, id) {`, "R18: who stopped uncleanly stays eligible"},
-	{"broker/core/controller/elections.go", `if len(next.ISR) >= minISR {`, `if len(next.ISR) > minISR {`, "R18: the ELR is not emptied when the in-sync set is just large enough"},
+	{"broker/core/controller/elections.go", `if len(next.ISR) >= minISR &&`, `if len(next.ISR) > minISR &&`, "R18: the ELR is not emptied when the in-sync set is just large enough"},
 	{"broker/core/controller/elections.go", `		next.LeaderEpoch++
 `, ``, "R26: a new leader leads in the old epoch"},
 	{"broker/core/controller/brokers.go", `r.Version >= 3 && r.PreviousBrokerEpoch == old.Epoch`, `true`, "R18: every stop passes for a clean one"},
-	{"broker/core/controller/brokers.go", `		e.takeOut(r.BrokerID, !clean)
+	{"broker/core/controller/brokers.go", `		e.takeOut(r.BrokerID, !clean && e.flags&keepLost == 0)
 `, `		_ = clean
 `, "R19: a restart leaves a broker in its in-sync sets"},
 	{"broker/core/controller/brokers.go", `case b.Fenced && !r.WantFence && !r.WantShutdown && resp.IsCaughtUp:`, `case b.Fenced && !r.WantFence && !r.WantShutdown:`, "R19: a broker is let in before it knows its own registration"},

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ackproof/broker/fault"
 )
 
 // Place is where a rule is cited: a declaration of a file, or the file itself if the comment belongs to none.
@@ -25,13 +27,6 @@ type Place struct {
 type Index struct {
 	Code, Tests map[string][]Place
 	Bugs        map[string][]string // ids of bugs
-	Planted     []Planted
-}
-
-// Planted is one bug of broker/fault.
-type Planted struct {
-	ID, Name string
-	Breaks   []string // rules
 }
 
 // cited matches an id and, with its second half, a range of ids ("R8-R12").
@@ -64,12 +59,16 @@ func Scan(root string) (Index, error) {
 		if err != nil {
 			return err
 		}
-		if name = filepath.ToSlash(name); name == "broker/fault/fault.go" {
-			return x.plants(file)
+		if name = filepath.ToSlash(name); !strings.HasPrefix(name, "broker/fault/") { // the catalogue says itself what it breaks
+			x.file(name, file)
 		}
-		x.file(name, file)
 		return nil
 	})
+	for _, p := range fault.Catalogue() {
+		for _, id := range p.Breaks {
+			x.Bugs[id] = append(x.Bugs[id], p.ID)
+		}
+	}
 	for _, places := range []map[string][]Place{x.Code, x.Tests} {
 		for id, list := range places {
 			slices.SortFunc(list, func(a, b Place) int { return strings.Compare(a.File+" "+a.Decl, b.File+" "+b.Decl) })
@@ -187,35 +186,4 @@ func receiver(e ast.Expr) string {
 		return e.Name
 	}
 	return ""
-}
-
-// plants reads the bugs of broker/fault: Name = Bug{"B01", "name"} // R1, R4
-func (x *Index) plants(file *ast.File) error {
-	for _, d := range file.Decls {
-		g, ok := d.(*ast.GenDecl)
-		if !ok || g.Tok != token.VAR {
-			continue
-		}
-		for _, spec := range g.Specs {
-			v := spec.(*ast.ValueSpec)
-			lit, ok := v.Values[0].(*ast.CompositeLit)
-			if !ok || len(lit.Elts) != 2 || v.Comment == nil {
-				return fmt.Errorf("broker/fault/fault.go: %s: expected Bug{\"id\", \"name\"} // rules that it breaks", v.Names[0].Name)
-			}
-			p := Planted{Breaks: ids(v.Comment.Text())}
-			for i, into := range []*string{&p.ID, &p.Name} {
-				if s, ok := lit.Elts[i].(*ast.BasicLit); ok {
-					*into, _ = strconv.Unquote(s.Value)
-				}
-			}
-			if p.ID == "" || p.Name == "" || len(p.Breaks) == 0 {
-				return fmt.Errorf("broker/fault/fault.go: %s: id, name or rules are missing", v.Names[0].Name)
-			}
-			x.Planted = append(x.Planted, p)
-			for _, id := range p.Breaks {
-				x.Bugs[id] = append(x.Bugs[id], p.ID)
-			}
-		}
-	}
-	return nil
 }

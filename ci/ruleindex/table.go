@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"ackproof/broker/fault"
 )
 
 // Missing says which rules no code or no test cites.
@@ -27,9 +29,9 @@ func (x Index) Table() string {
 	for _, r := range Rules {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.ID, r.Text, places(x.Code[r.ID]), places(x.Tests[r.ID]), strings.Join(x.Bugs[r.ID], " "))
 	}
-	b.WriteString("\n| bug | name | rules that it breaks |\n|---|---|---|\n")
-	for _, p := range x.Planted {
-		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", p.ID, p.Name, strings.Join(p.Breaks, ", "))
+	b.WriteString("\n| bug | name | rules that it breaks | shows as | world |\n|---|---|---|---|---|\n")
+	for _, p := range fault.Catalogue() {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %v |\n", p.ID, p.Name, strings.Join(p.Breaks, ", "), strings.Join(p.Anomalies, ", "), p.World)
 	}
 	return b.String()
 }

@@ -78,7 +78,7 @@ func (r *replica) give(im *controller.Image, t *controller.Topic, p *controller.
 func (b *broker) open(t *controller.Topic, index int32, p *controller.Partition) (*replica, error) {
 	name := folderName(t.Name, index)
 	f := b.n.folders[name]
-	if f != nil && f.topic != t.ID {
+	if f != nil && !host.Owns(t, f.topic) {
 		b.discard(name) // R24
 		f = nil
 	}

@@ -34,11 +34,17 @@ func (e *edit) register(r *kmsg.BrokerRegistrationRequest) kmsg.Response {
 	if r.Rack != nil {
 		b.Rack = *r.Rack
 	}
+	if old != nil && e.flags&keepRestarted != 0 { // B16: the broker is its id, whatever it has lost
+		b.Fenced = old.Fenced
+		e.putBroker(b)
+		resp.BrokerEpoch = b.Epoch
+		return resp
+	}
 	e.putBroker(b)
 	if old != nil {
 		// KIP-966: only who proves a clean shutdown of the incarnation before, by its epoch, still has all that it had acknowledged.
 		clean := r.Version >= 3 && r.PreviousBrokerEpoch == old.Epoch
-		e.takeOut(r.BrokerID, !clean)
+		e.takeOut(r.BrokerID, !clean && e.flags&keepLost == 0)
 	}
 	resp.BrokerEpoch = b.Epoch
 	return resp

@@ -21,6 +21,7 @@ import (
 // of one. Each node plays its broker too. After every image and every answer the invariants are checked.
 type world struct {
 	t      *testing.T
+	fail   func(string) // ends the run: something is not as it must be
 	rng    *rand.Rand
 	now    time.Time
 	nodes  []*node
@@ -65,7 +66,7 @@ func testConfig(self int32, n int) Config {
 func newWorld(t *testing.T, n int, seed uint64, edit func(*Config)) *world {
 	cryptotest.SetGlobalRandom(t, seed) // raft's election time-outs
 	w := &world{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_000_000, 0),
+		t: t, fail: func(text string) { t.Fatal(text) }, rng: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_000_000, 0),
 		images: map[uint64][]byte{}, termLeader: map[uint64]int32{}, epochLeader: map[string]int32{}, producerIDs: map[int64]bool{},
 		created: map[string][16]byte{}, doomed: map[string]bool{},
 	}
@@ -89,7 +90,7 @@ func (w *world) fatalf(format string, args ...any) {
 	for _, l := range w.trace[max(0, len(w.trace)-40):] {
 		w.t.Log(l)
 	}
-	w.t.Fatalf(format, args...)
+	w.fail(fmt.Sprintf(format, args...))
 }
 
 func (w *world) start(nd *node) {
@@ -164,6 +165,11 @@ func (w *world) carryOut(nd *node, effects []Effect) {
 				w.fatalf("message to %d sent to %d", brokerID(m.GetTo()), e.To)
 			}
 			w.net = append(w.net, m)
+			if w.faults && m.GetType() == raftpb.MsgVoteResp && !m.GetReject() && w.rng.IntN(3) == 0 {
+				w.stop(nd, false) // the moment for a vote to be forgotten
+				w.start(nd)
+				return
+			}
 		case Publish:
 			w.published(nd, e.Image)
 		case Reply:

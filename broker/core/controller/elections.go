@@ -38,7 +38,7 @@ func (e *edit) settle(t *Topic, i int32, ch change) {
 	}
 
 	e.elect(&next, ch, ch.unclean || e.image.uncleanElection(t))
-	if len(next.ISR) >= minISR {
+	if len(next.ISR) >= minISR && e.flags&keepEligible == 0 {
 		next.ELR = []int32{}
 	}
 	if next.Leader != none {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ackproof/broker/fault"
 )
 
 // maxRequestBytes bounds the request in one entry of the raft log.
@@ -22,9 +24,29 @@ type flags uint8
 
 const (
 	singleCopy      flags = 1 << iota // the proposing controller accepts topics with one replica
-	electAnyReplica                   // planted bug B05 is on at the proposing controller
-	allFlags        = singleCopy | electAnyReplica
+	electAnyReplica                   // the planted bugs that are on at the proposing controller, see planted
+	keepRestarted
+	keepEligible
+	keepLost
+	allFlags = singleCopy | electAnyReplica | keepRestarted | keepEligible | keepLost
 )
+
+// planted are the bugs in what entries do to the image. They travel with the entry, so that all voters go wrong in the same way.
+func planted() (f flags) {
+	if fault.On(fault.UncleanElection) {
+		f |= electAnyReplica
+	}
+	if fault.On(fault.RestartedStaysInSync) {
+		f |= keepRestarted
+	}
+	if fault.On(fault.ELRNotEmptied) {
+		f |= keepEligible
+	}
+	if fault.On(fault.UncleanStopStaysEligible) {
+		f |= keepLost
+	}
+	return f
+}
 
 // The encoding: version 1, flags, number (8), API key (2), API version (2), body. Big endian.
 const (

@@ -8,8 +8,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.etcd.io/raft/v3/raftpb"
-
-	"ackproof/broker/fault"
 )
 
 // maxWaiting bounds the requests that wait for their entry to commit.
@@ -142,12 +140,9 @@ func (c *Controller) admit(r kmsg.Request) (*kerr.Error, string) {
 }
 
 func (c *Controller) flags() flags {
-	var f flags
+	f := planted()
 	if c.cfg.AllowSingleCopy {
 		f |= singleCopy
-	}
-	if fault.On(fault.UncleanElection) { // B05
-		f |= electAnyReplica
 	}
 	return f
 }

@@ -7,6 +7,8 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"ackproof/broker/fault"
 )
 
 const (
@@ -57,7 +59,7 @@ func (c *Controller) restore(stored Stored) error {
 		last, lastTerm = entries[len(entries)-1].GetIndex(), entries[len(entries)-1].GetTerm()
 	}
 	term, vote := hard.GetTerm(), hard.GetVote()
-	if term < lastTerm {
+	if term < lastTerm || fault.On(fault.VoteNotDurable) {
 		term, vote = lastTerm, raft.None
 	}
 	hard = &raftpb.HardState{Term: &term, Vote: &vote, Commit: new(min(max(hard.GetCommit(), meta.GetIndex()), last))}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ackproof/broker/core/partition"
+	"ackproof/broker/fault"
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 )
@@ -88,14 +89,14 @@ run:
 		n++
 	}
 	if appends > 0 {
-		if err := log.Append(batches, keep); err != nil {
+		if err := log.Append(batches, keep); err != nil && !fault.On(fault.SwallowWriteError) {
 			return n, nil, fmt.Errorf("append %d batches at offset %d: %w", len(batches), batches[0].BaseOffset, err)
 		}
 		in = append(in, partition.Appended{End: batches[len(batches)-1].NextOffset()})
 	}
 	if flush {
 		end := log.Bounds().End
-		if err := log.Flush(); err != nil {
+		if err := log.Flush(); err != nil && !fault.On(fault.FlushErrorForgotten) {
 			return n, in, fmt.Errorf("flush up to offset %d: %w", end, err)
 		}
 		in = append(in, partition.Flushed{End: end})

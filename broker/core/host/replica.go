@@ -6,6 +6,7 @@ import (
 
 	"ackproof/broker/core/controller"
 	"ackproof/broker/core/partition"
+	"ackproof/broker/fault"
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 )
@@ -22,6 +23,11 @@ func OpenReplica(cfg partition.Config, log storage.Log) (*partition.Replica, err
 		return nil, err
 	}
 	return partition.New(cfg, cp, bounds, headers)
+}
+
+// Owns tells whether a log that was stored under a topic's name and this id belongs to the topic: names come again, ids do not (R24).
+func Owns(t *controller.Topic, stored [16]byte) bool {
+	return stored == t.ID || fault.On(fault.RecreateReusesLog)
 }
 
 // StateOf is the partition's state as its replica wants it.

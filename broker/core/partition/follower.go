@@ -27,9 +27,13 @@ func (r *Replica) FollowState() (FollowState, bool) {
 	if r.role != Follower || r.cutting > 0 || r.counted() != r.next {
 		return FollowState{}, false
 	}
+	last := r.epochs.last(r.next)
+	if r.follow.leaderHW >= 0 && fault.On(fault.EpochEndWithoutEpoch) {
+		last = noEpoch // B07: what was cut once is not looked at again
+	}
 	return FollowState{
 		Leader: r.state.Leader, LeaderEpoch: r.state.LeaderEpoch, Offset: r.next,
-		LastFetchedEpoch: r.epochs.last(r.next), LogStart: r.start, HighWatermark: r.hw,
+		LastFetchedEpoch: last, LogStart: r.start, HighWatermark: r.hw,
 	}, true
 }
 
@@ -49,6 +53,12 @@ func (r *Replica) fetched(in Fetched) {
 	case in.Diverging != nil:
 		// R11: cut to where both histories still agree; the next fetch asks with the epoch that is then the last one (R9, KIP-279).
 		_, own := r.epochs.endOf(in.Diverging.Epoch, r.next)
+		if fault.On(fault.EpochEndWithoutEpoch) { // B07: the offset alone decides, whatever the epoch that ends there
+			r.follow.leaderHW = in.HighWatermark
+			if own = r.next; in.Diverging.Start >= r.next {
+				return
+			}
+		}
 		to := max(min(own, in.Diverging.Start), r.start)
 		if to >= r.next {
 			r.fail(fmt.Errorf("R11: the leader of epoch %d answers a diverging epoch %d that ends at %d, but offset %d with epoch %d does not contradict it",
@@ -57,6 +67,9 @@ func (r *Replica) fetched(in Fetched) {
 		}
 		r.truncate(to)
 	default:
+		if b := in.Batches; len(b) > 0 && r.start == r.next && b[0].BaseOffset < r.next && r.next < b[0].NextOffset() {
+			r.reset(b[0].BaseOffset) // R25: the leader's log begins within this batch, and ours with it; the records below are deleted with the next answer
+		}
 		if err := r.follows(in.Batches); err != nil {
 			r.fail(err)
 			return
@@ -97,7 +110,7 @@ func (r *Replica) take(in Fetched) {
 	// R21: the leader's watermark is news of what was committed a moment ago. It is kept until the records are here.
 	r.follow.leaderHW = max(r.follow.leaderHW, in.HighWatermark)
 	r.hw = max(r.hw, min(r.follow.leaderHW, r.end))
-	if in.LogStart > r.start && in.LogStart <= r.hw {
+	if in.LogStart > r.start && in.LogStart <= r.hw && !fault.On(fault.StartOffsetNotDurable) {
 		r.raiseStart(in.LogStart) // R25
 	}
 	r.wakeReady()
@@ -106,7 +119,7 @@ func (r *Replica) take(in Fetched) {
 // truncate cuts the log at `to`, and everything that moves with it in one effect (R8, R12, R29, S6).
 func (r *Replica) truncate(to int64) {
 	r.epochs.dropFrom(to)
-	replay := r.producers.truncate(to)
+	replay := !fault.On(fault.ProducerStateNotCut) && r.producers.truncate(to)
 	r.replaying = r.replaying || replay
 	r.next, r.end, r.flushed, r.hw = to, min(r.end, to), min(r.flushed, to), min(r.hw, to)
 	r.cutting++

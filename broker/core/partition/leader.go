@@ -57,13 +57,20 @@ type waitingDelete struct {
 // keep their order, so the record stands before the first batch of the epoch does.
 func (r *Replica) becomeLeader() {
 	r.lead = leadership{epochStart: r.next, progress: map[int32]*progress{}}
-	if !r.epochs.assign(r.state.LeaderEpoch, r.next) {
+	began := r.next
+	if fault.On(fault.EpochStartsAtHW) {
+		began = r.hw
+	}
+	if !r.epochs.assign(r.state.LeaderEpoch, began) {
 		r.fail(fmt.Errorf("R12: elected for epoch %d, but the log holds records of epoch %d", r.state.LeaderEpoch, r.epochs.last(r.next)))
 		return
 	}
 	for _, id := range r.state.Replicas {
 		if id != r.cfg.Self {
 			r.lead.progress[id] = r.newProgress(id)
+			if fault.On(fault.FollowersTakenForCaughtUp) {
+				r.lead.progress[id].end = r.next
+			}
 		}
 	}
 	r.checkpoint()
@@ -107,6 +114,10 @@ func (r *Replica) stateOfEpochChanged(newSet bool) {
 // resign ends the epoch: every waiting request fails, whatever the high watermark becomes later (R5).
 func (r *Replica) resign(code int16) {
 	for _, w := range append(r.lead.local, r.lead.quorum...) {
+		if code == codeNotLeader && fault.On(fault.AckOnDemotion) {
+			r.replyProduce(w.token, 0, w.base)
+			continue
+		}
 		r.replyProduce(w.token, code, -1)
 	}
 	for _, d := range r.deletes {
@@ -134,6 +145,10 @@ func (r *Replica) produce(in Produce) {
 		r.replyProduce(in.Token, codeInvalidRecord, -1)
 		return
 	case in.Acks == -1 && len(r.state.ISR) < r.minISR(): // R4, first half
+		if fault.On(fault.DedupeBeforeAppend) && r.producers.judge(b.Header) == (judgement{}) {
+			b.Assign(r.next, r.state.LeaderEpoch)
+			r.producers.update(b.Header) // B20: registered, and then refused
+		}
 		r.replyProduce(in.Token, codeNotEnoughReplicas, -1)
 		return
 	}
@@ -221,6 +236,9 @@ func (r *Replica) advanceHW() {
 		}
 		hw = min(hw, p.end)
 	}
+	if fault.On(fault.HWByMinISR) {
+		hw = r.heldByMinISR()
+	}
 	if hw > r.hw {
 		r.hw = hw
 		r.answerQuorum()
@@ -228,12 +246,27 @@ func (r *Replica) advanceHW() {
 	}
 }
 
+// heldByMinISR is B37: the offset below which min.insync.replicas of the set have everything, the others be they where they are.
+func (r *Replica) heldByMinISR() int64 {
+	ends := []int64{r.counted()}
+	for _, id := range r.state.ISR {
+		if p := r.lead.progress[id]; p != nil {
+			ends = append(ends, min(p.end, r.counted()))
+		}
+	}
+	slices.Sort(ends)
+	return ends[max(0, len(ends)-r.minISR())]
+}
+
 // maximalISR is the committed set with what has been proposed to come in (R2).
 func (r *Replica) maximalISR() []int32 {
-	if r.lead.proposal == nil {
+	if r.lead.proposal == nil || fault.On(fault.ISRWidenAckGap) {
 		return r.state.ISR
 	}
 	union := slices.Clone(r.state.ISR)
+	if fault.On(fault.ISRShrinkAtOnce) && len(r.lead.proposal.isr) < len(union) {
+		union = nil // B36: who is proposed to leave does not count any more
+	}
 	for _, m := range r.lead.proposal.isr {
 		if !slices.Contains(union, m.Broker) {
 			union = append(union, m.Broker)
@@ -262,9 +295,9 @@ func (r *Replica) followerFetched(in Fetch) {
 	r.advanceHW()
 	r.answerDeletes()
 
-	// R14: it comes in when it holds everything committed and everything before this epoch, by a fetch in this epoch.
+	// R14: it comes in when it holds everything committed and everything before this epoch, by a fetch in this epoch; and nothing that was deleted (R25).
 	if !slices.Contains(r.state.ISR, in.Replica) && r.lead.proposal == nil && !r.now.Before(r.lead.notBefore) && r.registered(in.Replica, in.ReplicaEpoch) &&
-		p.end >= r.hw && p.end >= r.lead.epochStart {
+		p.start >= r.start && p.end >= r.hw && (p.end >= r.lead.epochStart || fault.On(fault.ISRExpandTooEarly)) {
 		r.propose(append(r.members(r.state.ISR), Member{in.Replica, p.brokerEpoch}))
 	}
 }
@@ -331,7 +364,9 @@ func (r *Replica) leaderTick() {
 	late := func(w waitingProduce) bool { return !r.now.Before(w.deadline) }
 	for _, queue := range []*[]waitingProduce{&r.lead.local, &r.lead.quorum} {
 		*queue = slices.DeleteFunc(*queue, func(w waitingProduce) bool {
-			if late(w) {
+			if late(w) && fault.On(fault.AckOnTimeout) {
+				r.replyProduce(w.token, 0, w.base)
+			} else if late(w) {
 				r.replyProduce(w.token, codeRequestTimedOut, -1)
 			}
 			return late(w)
@@ -391,14 +426,15 @@ func (r *Replica) raiseStart(start int64) {
 	r.emit(Trim{r.Checkpoint()})
 }
 
-// answerDeletes answers DeleteRecords once the log start has moved on every in-sync replica (R25).
+// answerDeletes answers DeleteRecords once the log start has moved on everybody who may lead next: on the in-sync replicas, those that may have come in
+// without our knowledge included (R2), and not while the set is so small that others are eligible (R18, as R3).
 func (r *Replica) answerDeletes() {
-	if len(r.deletes) == 0 || r.cutting > 0 {
+	if len(r.deletes) == 0 || r.cutting > 0 || len(r.state.ISR) < r.minISR() {
 		return
 	}
 	low := r.start
-	for _, id := range r.state.ISR {
-		if p := r.lead.progress[id]; p != nil {
+	for _, id := range r.maximalISR() {
+		if p := r.lead.progress[id]; p != nil && !fault.On(fault.StartOffsetNotDurable) {
 			low = min(low, p.start)
 		}
 	}

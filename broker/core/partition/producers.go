@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ackproof/broker/fault"
 	"ackproof/broker/record"
 )
 
@@ -63,10 +64,13 @@ func (t *producerTable) judge(h record.Header) judgement {
 	}
 	for i := range p.Batches {
 		if b := p.Batches[i]; b.First == h.BaseSequence && b.Last == h.LastSequence() {
+			if fault.On(fault.RepeatOfAnotherBatch) {
+				b = p.Batches[len(p.Batches)-1]
+			}
 			return judgement{duplicate: &b}
 		}
 	}
-	if last := p.Batches[len(p.Batches)-1].Last; h.BaseSequence != nextSequence(last) {
+	if last := p.Batches[len(p.Batches)-1].Last; h.BaseSequence != nextSequence(last) && !fault.On(fault.SequenceGapAccepted) {
 		return judgement{code: codeOutOfOrderSequence}
 	}
 	return judgement{}

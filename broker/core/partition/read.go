@@ -69,11 +69,19 @@ func (r *Replica) fetch(in Fetch) {
 			reply.Code = codeOffsetOutOfRange // the histories differ from the first record on
 			r.emit(reply)
 			return
-		} else if e != in.LastFetchedEpoch || off < in.Offset {
+		} else if e != in.LastFetchedEpoch || off < in.Offset && !(off == in.Offset-1 && fault.On(fault.DivergenceOffByOne)) {
 			reply.Diverging = &storage.EpochStart{Epoch: e, Start: off}
+			if follower && fault.On(fault.DivergingFetchCounts) {
+				r.followerFetched(in)
+			}
 			r.emit(reply)
 			return
 		}
+	}
+	if follower && in.Offset <= r.next {
+		// A follower of the former leader may be ahead of our own log by what is still on its way there. It holds the same records, or it had been told of
+		// a divergence above; out of range would have it throw its log away.
+		end = max(end, in.Offset)
 	}
 	if in.Offset < r.start || in.Offset > end {
 		reply.Code = codeOffsetOutOfRange
@@ -151,7 +159,7 @@ func (r *Replica) listOffsets(in ListOffsets) {
 			reply.Offset = r.start
 		case local || in.Replica >= 0:
 			reply.Offset = r.end
-		case r.hw < r.lead.epochStart && !(fault.On(fault.HWResetOnRestart) && r.hw == r.start):
+		case r.hw < r.lead.epochStart && !fault.On(fault.EndOffsetBackwards) && !(fault.On(fault.HWResetOnRestart) && r.hw == r.start):
 			// R21, KIP-207: a new leader does not know yet what its predecessor committed.
 			reply.Code, reply.LeaderEpoch = codeOffsetNotAvailable, noEpoch
 		default:

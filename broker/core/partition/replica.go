@@ -81,6 +81,9 @@ func New(cfg Config, cp storage.Checkpoint, b storage.Bounds, replay []record.He
 	// R22: log start ≤ high watermark ≤ log end, whatever the checkpoint says of a log that has since lost its tail.
 	r.start = min(max(cp.LogStart, b.Start), b.End)
 	r.hw = min(max(cp.HighWatermark, r.start), r.end)
+	if fault.On(fault.StartOffsetNotDurable) {
+		r.start = b.Start
+	}
 	if fault.On(fault.HWResetOnRestart) {
 		r.hw = r.start
 	}
@@ -89,6 +92,9 @@ func New(cfg Config, cp storage.Checkpoint, b storage.Bounds, replay []record.He
 	if from == cp.ProducersAt {
 		if err := r.producers.restore(cp.Producers); err != nil {
 			return nil, fmt.Errorf("producer snapshot at offset %d: %w", cp.ProducersAt, err)
+		}
+		if fault.On(fault.ProducerStateLostOnRoll) {
+			r.producers = producerTable{} // B18: only what is read again is known, not what lies before
 		}
 		for _, e := range cp.Epochs {
 			if !r.epochs.assign(e.Epoch, e.Start) {
@@ -167,7 +173,7 @@ func (r *Replica) emit(e Effect) { r.effects = append(r.effects, e) }
 
 // counted is the log end that this replica may claim: what is appended, or, where a flush is promised, what is flushed (S1).
 func (r *Replica) counted() int64 {
-	if r.cfg.FlushEach {
+	if r.cfg.FlushEach && !fault.On(fault.AckBeforeFsync) {
 		return r.flushed
 	}
 	return r.end

@@ -448,6 +448,92 @@ func TestR25LogStart(t *testing.T) {
 	equal(t, "and follows it", f.r.start, int64(41))
 }
 
+// A deletion that was acknowledged holds under whoever leads next: a replica that still has the records does not come in, one that may have come in without
+// our knowledge has to follow (R2), and nothing is acknowledged while others are eligible (R18).
+func TestR25ADeletionHoldsUnderTheNextLeader(t *testing.T) {
+	deleted := func(b *bench, id int32, start int64) {
+		b.in(Fetch{Token: "f", Replica: id, ReplicaEpoch: int64(id) + 10, LeaderEpoch: 5, LastFetchedEpoch: 5, Offset: 6, LogStart: start, KnownHW: -1})
+		only[FetchReply](b)
+	}
+	without3 := func(b *bench) {
+		s := threeOf(1, 5)
+		s.ISR, s.PartitionEpoch = []int32{1, 2}, 6
+		b.in(Assign{s})
+	}
+	ready := func() *bench {
+		b := leading(t)
+		b.produce("a", 6, 1)
+		b.took()
+		deleted(b, 2, 0)
+		deleted(b, 3, 0)
+		return b
+	}
+
+	b := ready()
+	without3(b)
+	b.in(DeleteRecords{Token: "d", Offset: 4, Deadline: b.now.Add(time.Second)})
+	deleted(b, 3, 0)
+	b.none("3 has what is deleted")
+	deleted(b, 3, 4)
+	equal(t, "asked for once 3 has followed", len(only[AlterISR](b).ISR), 3)
+
+	b = ready()
+	without3(b)
+	deleted(b, 3, 0)
+	equal(t, "asked for", len(only[AlterISR](b).ISR), 3)
+	b.in(DeleteRecords{Token: "d", Offset: 4, Deadline: b.now.Add(time.Second)})
+	deleted(b, 2, 4)
+	b.none("3 may be in sync already, and has not followed")
+	deleted(b, 3, 4)
+	equal(t, "done", only[DeleteReply](b).LowWatermark, int64(4))
+
+	b = ready()
+	s := threeOf(1, 5)
+	s.ISR, s.PartitionEpoch = []int32{1}, 6
+	b.in(Assign{s})
+	b.in(DeleteRecords{Token: "d", Offset: 4, Deadline: b.now.Add(time.Second)})
+	b.none("others are eligible")
+	b.now = b.now.Add(time.Second)
+	b.in(Tick{})
+	equal(t, "too few in sync", only[DeleteReply](b).Code, codeRequestTimedOut)
+}
+
+// A leader's log may begin within a batch, and it sends whole batches: a follower that begins anew begins with the batch.
+func TestR25AFollowerBeginsWithinABatch(t *testing.T) {
+	f := newBench(t, Config{}, storage.Checkpoint{}, storage.Bounds{})
+	f.in(Assign{threeOf(2, 5)})
+	f.in(Fetched{LeaderEpoch: 5, Code: codeOffsetOutOfRange, LogStart: 41})
+	f.in(Fetched{LeaderEpoch: 5, Offset: 41, HighWatermark: 44, LogStart: 41, Batches: []record.Batch{at(40, 3, 2), at(42, 3, 2)}})
+	equal(t, "role, end and watermark", []any{f.r.role, f.r.end, f.r.hw}, []any{Follower, int64(44), int64(44)})
+	f.in(Fetched{LeaderEpoch: 5, Offset: 44, HighWatermark: 44, LogStart: 41})
+	equal(t, "what is deleted there is deleted here", f.r.start, int64(41))
+
+	f.in(Fetched{LeaderEpoch: 5, Offset: 44, Batches: []record.Batch{at(43, 3, 2)}})
+	equal(t, "R13: anywhere else it is no continuation", f.r.role, Failed)
+}
+
+// A leader is elected while records that it fetched as a follower are on their way to its log. Another follower that has them already is ahead of it, and
+// must not be told that it is out of range: it would throw away a log that was acknowledged.
+func TestR11AFollowerThatIsAheadForAMomentIsNotOutOfRange(t *testing.T) {
+	b := newBench(t, Config{}, storage.Checkpoint{}, storage.Bounds{})
+	b.in(Assign{threeOf(2, 5)})
+	b.held = true
+	b.in(Fetched{LeaderEpoch: 5, HighWatermark: 0, Batches: []record.Batch{at(0, 5, 2)}})
+	b.in(Assign{threeOf(1, 6)})
+	b.took()
+	ask := func(offset int64) FetchReply {
+		return b.fetch(Fetch{Token: "f", Replica: 3, ReplicaEpoch: 13, LeaderEpoch: 6, LastFetchedEpoch: 5, Offset: offset, KnownHW: -1, Wait: true})
+	}
+	ahead := ask(2)
+	equal(t, "nothing to send yet", []any{ahead.Code, ahead.Diverging == nil, ahead.UpTo}, []any{int16(0), true, int64(2)})
+	if further := ask(3); further.Diverging == nil || further.Diverging.Start != 2 {
+		t.Errorf("what only the follower has: %+v, expected a divergence at 2", further)
+	}
+	b.release()
+	b.follower(2, 2)
+	equal(t, "what is in both logs counts", b.r.hw, int64(2))
+}
+
 func TestR26OldNewsIsIgnored(t *testing.T) {
 	b := leading(t)
 	b.in(Assign{threeOf(2, 4)})

@@ -9,7 +9,7 @@ import (
 var worlds = flag.Int("worlds", 300, "random runs of TestWorld")
 
 // TestWorld runs the replica under kills, cuts, delays and re-elections and compares what clients were told with what the logs hold:
-// R1-R5, R8-R22, R28, R29, S1.
+// R1-R5, R8-R22, R25, R28, R29, S1.
 func TestWorld(t *testing.T) {
 	total := map[string]int{}
 	for seed := range uint64(*worlds) {
@@ -34,7 +34,7 @@ func TestWorld(t *testing.T) {
 			}
 		}()
 	}
-	for _, must := range []string{"acked", "read", "kill", "election", "isr", "truncate"} {
+	for _, must := range []string{"acked", "read", "kill", "election", "isr", "truncate", "end", "deleted", "reset", "unflushed", "blackout"} {
 		if total[must] == 0 {
 			t.Errorf("no %s in %d runs: the test proves nothing", must, *worlds)
 		}

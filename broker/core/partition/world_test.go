@@ -2,6 +2,7 @@ package partition
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,19 +12,24 @@ import (
 )
 
 // world is a small cluster round one partition: replicas, their logs, a network that loses and delays but keeps the order of each connection,
-// and a controller that keeps R16-R19. One seed, one run. It judges what clients were told by what the logs hold.
+// and a controller that keeps R16-R19. Processes die; where a flush is promised (S1), what was not flushed may die with them. One seed, one run. It
+// judges what clients were told by what the logs hold.
 type world struct {
-	rng   *rand.Rand
-	now   time.Time
-	flush bool
-	nodes []*node
-	ctl   ctl
-	net   []packet
-	cut   map[[2]int32]bool
+	rng    *rand.Rand
+	now    time.Time
+	flush  bool
+	faults bool // at the moment
+	nodes  []*node
+	ctl    ctl
+	net    []packet
+	cut    map[[2]int32]bool
 
 	named   map[[2]int64]uint32 // (epoch, offset) → checksum, for ever
 	seen    map[int64]uint32    // offset → checksum that a consumer was shown
 	acked   map[int64]uint32    // offset → checksum of what acks=all was told
+	visible int64               // the largest end that a leader in office told a consumer (R21)
+	doomed  int64               // below: somebody asked to delete it
+	deleted int64               // below: deletion was acknowledged (R25)
 	sent    map[any]record.Header
 	clients []client
 	stats   map[string]int
@@ -38,9 +44,11 @@ type node struct {
 	r       *Replica
 	log     []record.Batch
 	start   int64 // offset at which the log begins
+	flushed int64 // below: survives the loss of power
 	cp      storage.Checkpoint
-	queue   []Effect // storage effects under way
-	fetchAt bool     // a fetch is in flight
+	queue   []Effect  // storage effects under way
+	fetchAt bool      // a fetch is in flight
+	asleep  time.Time // until when it does nothing
 }
 
 type packet struct {
@@ -48,12 +56,31 @@ type packet struct {
 	run      func()
 }
 
-// client is an idempotent producer that has one batch open and repeats it until it is answered.
+// client is an idempotent producer with up to three batches in flight. It repeats each until it is acknowledged.
 type client struct {
-	pid  int64
-	seq  int32
-	open bool
-	at   int32
+	pid     int64
+	next    int32 // the oldest batch that is not acknowledged
+	flights [inFlight]flight
+}
+
+const inFlight = 3
+
+// flight is one batch of a client on its way.
+type flight struct {
+	sent, open, acked bool
+	at                int32 // where it was sent last
+}
+
+func (c *client) flight(batch int32) *flight { return &c.flights[batch%inFlight] }
+
+// batch makes a client's batch: records in turn one and two, so that histories may differ by a single record.
+func (c *client) batch(number int32) record.Batch {
+	first := number * 3 / 2
+	values := [][]byte{fmt.Appendf(nil, "%d/%d", c.pid, first)}
+	if number%2 == 1 {
+		values = append(values, fmt.Appendf(nil, "%d/%d", c.pid, first+1))
+	}
+	return record.Build(record.Spec{ProducerID: c.pid, BaseSequence: first, Timestamp: began.UnixMilli(), Values: values})
 }
 
 // ctl is the controller's state of the partition.
@@ -92,8 +119,8 @@ func (w *world) node(id int32) *node { return w.nodes[id-1] }
 func (w *world) boot(n *node) {
 	w.ctl.epochs++
 	n.up, n.epoch, n.queue, n.fetchAt = true, w.ctl.epochs, nil, false
-	end := n.end()
-	b := storage.Bounds{Start: n.start, Durable: end, End: end}
+	b := storage.Bounds{Start: n.start, Durable: n.flushed, End: n.end()}
+	n.cp = n.cp.Within(b)
 	var replay []record.Header
 	for _, batch := range n.log {
 		if batch.NextOffset() > ReplayFrom(n.cp, b) {
@@ -125,16 +152,24 @@ func (n *node) end() int64 {
 	return n.log[len(n.log)-1].NextOffset()
 }
 
-// kill ends the process: what was under way to the log is gone, what was written stays.
-func (w *world) kill(n *node) {
+// kill ends the process: what was under way to the log is gone, what was written stays, unless the power goes with it.
+func (w *world) kill(n *node, power bool) {
 	n.up, n.queue = false, nil
+	if power {
+		for len(n.log) > 0 && n.end() > n.flushed && w.rng.IntN(4) > 0 {
+			n.log = n.log[:len(n.log)-1]
+			w.stats["unflushed"]++
+		}
+	}
 	w.net = slices.DeleteFunc(w.net, func(p packet) bool { return p.from == n.id || p.to == n.id })
 	for _, other := range w.nodes {
 		other.fetchAt = false // a fetch may have been among them
 	}
 	for i := range w.clients {
-		if w.clients[i].at == n.id {
-			w.clients[i].open = false // the connection is gone; it will repeat
+		for j := range w.clients[i].flights {
+			if f := &w.clients[i].flights[j]; f.at == n.id {
+				f.open = false // the connection is gone; it will repeat
+			}
 		}
 	}
 	w.stats["kill"]++
@@ -174,8 +209,8 @@ func (w *world) elect() {
 		if len(c.ISR) == 0 {
 			from = c.elr
 		}
-		for _, id := range c.Replicas {
-			if slices.Contains(from, id) && !c.fenced[id] {
+		for _, i := range w.rng.Perm(len(c.Replicas)) { // whoever may lead has to be good enough
+			if id := c.Replicas[i]; slices.Contains(from, id) && !c.fenced[id] {
 				c.Leader = id
 				c.LeaderEpoch++
 				c.PartitionEpoch++
@@ -188,6 +223,19 @@ func (w *world) elect() {
 			}
 		}
 	}
+}
+
+// transfer gives the lead to another member of the in-sync set; the former leader learns of it like everybody else.
+func (w *world) transfer() {
+	c := &w.ctl
+	to := int32(1 + w.rng.IntN(3))
+	if c.Leader == noLeader || to == c.Leader || !slices.Contains(c.ISR, to) || c.fenced[to] {
+		return
+	}
+	c.Leader = to
+	c.LeaderEpoch++
+	c.PartitionEpoch++
+	w.stats["election"]++
 }
 
 // alter is AlterPartition (R16).
@@ -218,6 +266,10 @@ func (w *world) alter(from int32, in AlterISR) ISRAnswer {
 			c.elr = nil
 		}
 		c.elr = slices.DeleteFunc(c.elr, func(id int32) bool { return slices.Contains(isr, id) })
+		if w.faults && len(isr) > len(c.ISR) && w.rng.IntN(8) == 0 { // the moment when two views of the set differ is worth a fault of its own
+			w.cut[[2]int32{0, from}] = true
+			w.sleep(w.node(isr[len(isr)-1]))
+		}
 		c.ISR = isr
 		c.PartitionEpoch++
 		a.PartitionEpoch, a.ISR = c.PartitionEpoch, slices.Clone(isr)
@@ -246,6 +298,13 @@ func (w *world) step(n *node, in Input) {
 			w.answered(n, e)
 		case FetchReply:
 			w.fetched(n, e)
+		case OffsetReply:
+			w.told(n, e)
+		case DeleteReply:
+			if e.Code == 0 {
+				w.deleted = max(w.deleted, e.LowWatermark)
+				w.stats["deleted"]++
+			}
 		case Offline:
 			w.fail("replica %d went offline: %v", n.id, e.Err)
 		}
@@ -274,21 +333,30 @@ func (w *world) disk(n *node) {
 		}
 		w.step(n, Appended{n.end()})
 	case Flush:
+		n.flushed = n.end()
 		w.step(n, Flushed{n.end()})
 	case Truncate:
 		w.stats["truncate"]++
 		n.log = slices.DeleteFunc(n.log, func(b record.Batch) bool { return b.LastOffset() >= e.To })
-		n.cp = e.Checkpoint
-		w.step(n, Cut{Bounds: storage.Bounds{Start: n.start, Durable: n.end(), End: n.end()}, Replayed: n.headers(e.Replay)})
+		n.cp, n.flushed = e.Checkpoint, n.end()
+		w.step(n, Cut{Bounds: n.bounds(), Replayed: n.headers(e.Replay)})
 	case Trim:
 		n.cp = e.Checkpoint
-		w.step(n, Cut{Bounds: storage.Bounds{Start: n.start, Durable: n.end(), End: n.end()}})
+		for w.rng.IntN(2) == 0 && len(n.log) > 0 && n.log[0].NextOffset() <= n.cp.LogStart { // what is trimmed may go, or stay a while
+			n.start, n.log = n.log[0].NextOffset(), n.log[1:]
+		}
+		w.step(n, Cut{Bounds: n.bounds()})
 	case Reset:
-		n.log, n.start, n.cp = nil, e.Start, e.Checkpoint
-		w.step(n, Cut{Bounds: storage.Bounds{Start: n.start, Durable: n.start, End: n.start}})
+		w.stats["reset"]++
+		n.log, n.start, n.flushed, n.cp = nil, e.Start, e.Start, e.Checkpoint
+		w.step(n, Cut{Bounds: n.bounds()})
 	case Checkpoint:
 		n.cp = e.Checkpoint
 	}
+}
+
+func (n *node) bounds() storage.Bounds {
+	return storage.Bounds{Start: n.start, Durable: max(n.start, n.flushed), End: n.end()}
 }
 
 func (n *node) headers(want bool) []record.Header {
@@ -363,15 +431,61 @@ func (w *world) fetched(l *node, e FetchReply) {
 	}
 }
 
-type produceToken struct {
-	client int
-	seq    int32
+// offsetToken is the timestamp that a consumer asked for.
+type offsetToken struct{ timestamp int64 }
+
+// poll lets a consumer ask for the end or the start.
+func (w *world) poll(n *node) {
+	at := int64(-1)
+	if w.rng.IntN(3) == 0 {
+		at = earliest
+	}
+	w.step(n, ListOffsets{Token: offsetToken{at}, Replica: -1, LeaderEpoch: -1, Timestamp: at})
 }
 
-// produce lets a client send, or repeat, its batch to a node, rightly or wrongly taken for the leader.
+// told judges what the leader in office says of its bounds. A former leader that does not know of its end may say what was true before.
+func (w *world) told(n *node, e OffsetReply) {
+	if e.Code != 0 || n.id != w.ctl.Leader || e.LeaderEpoch != w.ctl.LeaderEpoch {
+		return
+	}
+	if e.Token.(offsetToken).timestamp == earliest {
+		if e.Offset < w.deleted {
+			w.fail("R25: the log starts at %d, but deletion below %d was acknowledged", e.Offset, w.deleted)
+		}
+		return
+	}
+	if e.Offset < w.visible {
+		w.fail("R21: the visible end is %d, and it was %d", e.Offset, w.visible)
+	}
+	w.visible = e.Offset
+	w.stats["end"]++
+}
+
+// deleteRecords asks for the deletion of something that is committed.
+func (w *world) deleteRecords(n *node) {
+	s := n.r.Status()
+	if s.Role != Leader || s.HighWatermark == s.LogStart {
+		return
+	}
+	offset := s.LogStart + 1 + w.rng.Int64N(s.HighWatermark-s.LogStart)
+	w.doomed = max(w.doomed, offset)
+	w.step(n, DeleteRecords{Token: "delete", Offset: offset, Deadline: w.now.Add(200 * time.Millisecond)})
+}
+
+type produceToken struct {
+	client int
+	batch  int32
+}
+
+// produce lets a client send, or repeat, one of its batches to a node, rightly or wrongly taken for the leader.
 func (w *world) produce(i int) {
 	c := &w.clients[i]
-	if c.open {
+	number := c.next
+	if c.next > 0 { // the first has been acknowledged, so that the producer is known
+		number += int32(w.rng.IntN(inFlight))
+	}
+	f := c.flight(number)
+	if f.open || f.acked || number > c.next && !c.flight(number-1).sent {
 		return
 	}
 	to := w.ctl.Leader
@@ -382,32 +496,35 @@ func (w *world) produce(i int) {
 	if !n.up {
 		return
 	}
-	c.open, c.at = true, to
-	b := record.Build(record.Spec{ProducerID: c.pid, BaseSequence: c.seq * 2, Timestamp: began.UnixMilli(),
-		Values: [][]byte{fmt.Appendf(nil, "%d/%d", c.pid, c.seq*2), fmt.Appendf(nil, "%d/%d", c.pid, c.seq*2+1)}})
-	w.sent[produceToken{i, c.seq}] = b.Header
-	w.step(n, Produce{Token: produceToken{i, c.seq}, Batch: b, Acks: -1, Deadline: w.now.Add(200 * time.Millisecond)})
+	f.sent, f.open, f.at = true, true, to
+	b := c.batch(number)
+	w.sent[produceToken{i, number}] = b.Header
+	w.step(n, Produce{Token: produceToken{i, number}, Batch: b, Acks: -1, Deadline: w.now.Add(200 * time.Millisecond)})
 }
 
 func (w *world) answered(n *node, e ProduceReply) {
 	t := e.Token.(produceToken)
 	c := &w.clients[t.client]
-	if c.seq != t.seq {
+	if t.batch < c.next {
 		if e.Code == 0 {
 			w.note(t, e.BaseOffset) // a late answer to a batch that was repeated elsewhere: the same promise
 		}
 		return
 	}
-	if c.at == n.id {
-		c.open = false
+	f := c.flight(t.batch)
+	if f.at == n.id {
+		f.open = false
 	}
 	if e.Code != 0 {
 		w.stats[fmt.Sprint("code ", e.Code)]++
 		return
 	}
 	w.note(t, e.BaseOffset)
-	c.seq++
-	c.open = false
+	f.acked, f.open = true, false
+	for f = c.flight(c.next); f.acked; f = c.flight(c.next) {
+		*f = flight{}
+		c.next++
+	}
 	w.stats["acked"]++
 }
 
@@ -421,8 +538,12 @@ func (w *world) note(t produceToken, base int64) {
 
 // act makes one random move.
 func (w *world) act(faults bool) {
+	w.faults = faults
 	w.now = w.now.Add(time.Duration(w.rng.IntN(2000)) * time.Microsecond)
 	n := w.nodes[w.rng.IntN(3)]
+	if n.up && w.now.Before(n.asleep) {
+		return
+	}
 	switch x := w.rng.IntN(100); {
 	case x < 30 && len(w.net) > 0:
 		i := w.rng.IntN(len(w.net))
@@ -433,7 +554,7 @@ func (w *world) act(faults bool) {
 				break
 			}
 		}
-		if w.cut[[2]int32{p.from, p.to}] {
+		if w.cut[[2]int32{p.from, p.to}] || p.to != 0 && w.now.Before(w.node(p.to).asleep) {
 			return
 		}
 		w.net = slices.Delete(w.net, i, i+1)
@@ -450,27 +571,49 @@ func (w *world) act(faults bool) {
 		s := w.ctl.State
 		s.ISR = slices.Clone(s.ISR)
 		w.step(n, Assign{s})
+	case x < 93 && n.up:
+		w.poll(n)
+	case faults && x == 93 && w.rng.IntN(6) == 0 && n.up:
+		w.deleteRecords(n)
 	case x < 96 && n.up:
-		from := int64(0)
-		if st := n.r.Status(); st.HighWatermark > 6 {
-			from = st.HighWatermark - 6
+		from := n.r.Status().LogStart
+		if hw := n.r.Status().HighWatermark; hw > from+6 {
+			from = hw - 6
 		}
 		w.step(n, Fetch{Token: readToken{from}, Replica: -1, ReplicaEpoch: -1, LeaderEpoch: -1, LastFetchedEpoch: -1, Offset: from, KnownHW: -1})
-	case faults && x == 96 && w.rng.IntN(12) == 0 && n.up && w.ups() > 1:
-		w.kill(n)
+	case faults && x == 96 && w.rng.IntN(6) == 0 && n.up && w.ups() > 1:
+		w.kill(n, w.flush && w.rng.IntN(2) == 0)
+	case faults && x == 96 && w.rng.IntN(40) == 0 && w.flush: // the promise of a flush is one for the day when all lights go out
+		for _, n := range w.nodes {
+			if n.up {
+				w.kill(n, true)
+			}
+		}
+		w.stats["blackout"]++
 	case faults && x == 97 && !n.up && w.rng.IntN(4) == 0:
 		if !w.ctl.fenced[n.id] {
 			w.fence(n, true) // R19: back inside the session time-out, and fenced all the same
 		}
 		w.boot(n)
 		w.elect()
+	case faults && x == 97 && n.up && w.rng.IntN(8) == 0:
+		w.sleep(n)
 	case faults && x == 98 && !n.up && !w.ctl.fenced[n.id]:
 		w.fence(n, true) // the session has run out
+	case faults && x == 99 && w.rng.IntN(12) == 0:
+		w.transfer()
 	case faults && x == 99 && w.rng.IntN(3) == 0:
-		a, b := int32(w.rng.IntN(4)), int32(w.rng.IntN(4)) // 0 is the controller
-		k := [2]int32{a, b}
-		w.cut[k] = !w.cut[k]
+		if len(w.cut) > 2 || w.rng.IntN(4) == 0 {
+			clear(w.cut)
+			return
+		}
+		w.cut[[2]int32{int32(w.rng.IntN(4)), int32(w.rng.IntN(4))}] = true // 0 is the controller
 	}
+}
+
+// sleep stops a process for up to three times the lag limit.
+func (w *world) sleep(n *node) {
+	n.asleep = w.now.Add(time.Duration(w.rng.IntN(300)) * time.Millisecond)
 }
 
 func (w *world) ups() int {
@@ -519,40 +662,67 @@ func (w *world) quiet() bool {
 
 // judge compares the logs with each other and with everything that clients were told.
 func (w *world) judge() {
+	start := int64(0)
+	for _, n := range w.nodes {
+		start = max(start, n.r.Status().LogStart)
+	}
+	if start > w.doomed {
+		w.fail("R25: the log starts at %d, and nobody asked to delete more than what is below %d", start, w.doomed)
+	}
+	log := w.nodes[0].from(start)
 	for _, n := range w.nodes[1:] {
-		if len(n.log) != len(w.nodes[0].log) {
-			w.fail("logs of nodes 1 and %d have %d and %d batches", n.id, len(w.nodes[0].log), len(n.log))
+		if other := n.from(start); len(other) != len(log) {
+			w.fail("logs of nodes 1 and %d have %d and %d batches from offset %d on", n.id, len(log), len(other), start)
 			return
 		}
 	}
 	at := map[int64]uint32{}
-	once := map[[2]int64]int64{}
-	for i, b := range w.nodes[0].log {
+	last := map[int64]record.Header{}
+	for i, b := range log {
 		for _, n := range w.nodes[1:] {
-			if n.log[i].CRC != b.CRC || n.log[i].BaseOffset != b.BaseOffset || n.log[i].LeaderEpoch != b.LeaderEpoch {
+			if o := n.from(start)[i]; o.CRC != b.CRC || o.BaseOffset != b.BaseOffset || o.LeaderEpoch != b.LeaderEpoch {
 				w.fail("nodes 1 and %d differ at offset %d", n.id, b.BaseOffset)
 			}
 		}
 		at[b.BaseOffset] = b.CRC
-		key := [2]int64{b.ProducerID, int64(b.BaseSequence)}
-		if first, ok := once[key]; ok {
-			w.fail("R28: producer %d sequence %d stands at offsets %d and %d", b.ProducerID, b.BaseSequence, first, b.BaseOffset)
+		if before, ok := last[b.ProducerID]; ok && b.BaseSequence != before.LastSequence()+1 {
+			w.fail("R28: producer %d has sequence %d at offset %d, after %d at offset %d", b.ProducerID, b.BaseSequence, b.BaseOffset, before.BaseSequence, before.BaseOffset)
 		}
-		once[key] = b.BaseOffset
+		last[b.ProducerID] = b.Header
 	}
-	for off, sum := range w.acked {
-		if at[off] != sum {
+	for _, off := range slices.Sorted(maps.Keys(w.acked)) {
+		if at[off] != w.acked[off] && off >= start {
 			w.fail("the acknowledged record at offset %d is lost", off)
 		}
 	}
-	for off, sum := range w.seen {
-		if at[off] != sum {
+	for _, off := range slices.Sorted(maps.Keys(w.seen)) {
+		if at[off] != w.seen[off] && off >= start {
 			w.fail("the record that consumers read at offset %d is gone", off)
 		}
 	}
 	for _, n := range w.nodes[1:] {
-		if a, b := string(w.nodes[0].r.producers.snapshot()), string(n.r.producers.snapshot()); a != b {
-			w.fail("R29: producer state of nodes 1 and %d differs: %s and %s", n.id, a, b)
+		if a, b := w.nodes[0].producers(start), n.producers(start); !maps.EqualFunc(a, b, slices.Equal) {
+			w.fail("R29: producer state of nodes 1 and %d differs: %v and %v", n.id, a, b)
 		}
 	}
+}
+
+// producers is what the replica knows of each producer's batches from the offset on; of those below, a copy that began later knows less.
+func (n *node) producers(offset int64) map[int64][]sentBatch {
+	out := map[int64][]sentBatch{}
+	for id, p := range n.r.producers.byID {
+		if b := slices.DeleteFunc(slices.Clone(p.Batches), func(b sentBatch) bool { return b.Base < offset }); len(b) > 0 {
+			out[id] = b
+		}
+	}
+	return out
+}
+
+// from is the log from the first batch that begins at or above the offset.
+func (n *node) from(offset int64) []record.Batch {
+	i := slices.IndexFunc(n.log, func(b record.Batch) bool { return b.BaseOffset >= offset })
+	if i < 0 {
+		return nil
+	}
+	return n.log[i:]
 }
