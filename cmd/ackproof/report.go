@@ -1,40 +1,94 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"ackproof/harness"
 	"ackproof/histories"
 	"ackproof/model"
+	"ackproof/report/browse"
 )
 
+// reportFlags are the flags of `ackproof report` as they were given.
+type reportFlags struct {
+	open  bool
+	serve bool
+	port  int
+}
+
 func newReportCommand() *cobra.Command {
+	var f reportFlags
 	cmd := &cobra.Command{
-		Use:   "report RUNDIR",
-		Short: "write the page of a run",
+		Use:   "report RUNDIR | report --serve [STORE]",
+		Short: "write the page of a run, or browse all runs of a store",
 		Long: `Writes report.html into the directory of a run, or writes it anew: one file that asks nobody for
 anything and holds every operation of the run.
 
-Exit codes: 0 written; 3 it could not be written; 254 RUNDIR is not the directory of a run that
-came to its end, or something in it is damaged or newer than this ackproof.`,
-		Example: `  ackproof report store/latest`,
-		Args:    cobra.ExactArgs(1),
+With --serve, lists the runs of a store (default: store) in a browser on this machine, narrows the
+list, puts two runs side by side and opens the page of each. It changes nothing in the store.
+
+Exit codes: 0 written, or the browser was ended by a signal; 3 it could not be written, or no port
+was free; 254 RUNDIR is not the directory of a run that came to its end, or something in it is
+damaged or newer than this ackproof.`,
+		Example: `  ackproof report store/latest
+  ackproof report --serve`,
+		Args: cobra.MaximumNArgs(1),
 	}
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return runReport(args[0], os.Stdout) }
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.open, "open", false, "open the page, or the list, in the desktop's browser")
+	flags.BoolVar(&f.serve, "serve", false, "browse the runs of a store, on loopback only")
+	flags.IntVar(&f.port, "port", 0, "port for --serve; 0 = any free one")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.validate(args); err != nil {
+			return err
+		}
+		if f.serve {
+			store := "store"
+			if len(args) == 1 {
+				store = args[0]
+			}
+			return serveReports(cmd.Context(), store, f, os.Stdout)
+		}
+		return runReport(args[0], f, os.Stdout)
+	}
 	return cmd
 }
 
-func runReport(dir string, stdout io.Writer) error {
+func (f reportFlags) validate(args []string) error {
+	switch {
+	case !f.serve && len(args) != 1:
+		return usagef("report without a run directory, expected one, or --serve")
+	case f.port != 0 && !f.serve:
+		return usagef("--port without --serve, expected both or none")
+	case f.port < 0 || f.port > 65535:
+		return usagef("--port is %d, expected 0 to 65535", f.port)
+	}
+	return nil
+}
+
+func runReport(dir string, f reportFlags, stdout io.Writer) error {
 	path, err := harness.WriteReport(dir)
 	if err != nil {
 		return reportError(err)
 	}
 	fmt.Fprintln(stdout, path)
+	if f.open {
+		return openInBrowser(path)
+	}
 	return nil
 }
 
@@ -45,4 +99,53 @@ func reportError(err error) error {
 		return usagef("%v", err)
 	}
 	return exitError{code: model.ExitInfrastructure, message: err.Error()}
+}
+
+// serveReports serves the browser of runs until a signal ends it.
+func serveReports(ctx context.Context, dir string, f reportFlags, stdout io.Writer) error {
+	store, err := harness.OpenStore(dir)
+	if err != nil {
+		return reportError(err)
+	}
+	ctx, stop := signal.NotifyContext(orBackground(ctx), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", f.port))
+	if err != nil {
+		return exitError{code: model.ExitInfrastructure, message: "serve the runs: " + err.Error()}
+	}
+	server := &http.Server{Handler: browse.Handler(store), ReadHeaderTimeout: 10 * time.Second}
+	url := "http://" + listener.Addr().String() + "/"
+	fmt.Fprintf(stdout, "runs of %s: %s (ends with Ctrl-C)\n", dir, url)
+	if f.open {
+		if err := openInBrowser(url); err != nil {
+			fmt.Fprintln(os.Stderr, "ackproof: "+err.Error())
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return exitError{code: model.ExitInfrastructure, message: "serve the runs: " + err.Error()}
+	case <-ctx.Done():
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := server.Shutdown(closing); err != nil {
+		server.Close()
+	}
+	<-ended
+	return nil
+}
+
+// openInBrowser asks the desktop to show a file or an address.
+func openInBrowser(what string) error {
+	opener := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if opener == nil {
+		opener = []string{"xdg-open"}
+	}
+	if err := exec.Command(opener[0], append(opener[1:], what)...).Run(); err != nil {
+		return exitError{code: model.ExitInfrastructure, message: fmt.Sprintf("open %s: %s: %v, expected a desktop", what, opener[0], err)}
+	}
+	return nil
 }

@@ -216,10 +216,25 @@ func faultRows(faults []fault) (rows []faultRow) {
 // untested says what this run does not show.
 func untested(run *Run, faults []fault) (out []string) {
 	res := &run.Results
+	// Claims with one reason share a line.
+	type group struct {
+		verdict model.Verdict
+		reason  string
+	}
+	var order []group
+	members := map[group][]string{}
 	for _, c := range res.Claims {
-		if c.Verdict == model.NotTested || c.Verdict == model.Undecided {
-			out = append(out, fmt.Sprintf("%s (%s): %s: %s", report.Plain(c.ID), c.ID, c.Verdict, c.Reason))
+		if c.Verdict != model.NotTested && c.Verdict != model.Undecided {
+			continue
 		}
+		g := group{c.Verdict, c.Reason}
+		if members[g] == nil {
+			order = append(order, g)
+		}
+		members[g] = append(members[g], string(c.ID))
+	}
+	for _, g := range order {
+		out = append(out, fmt.Sprintf("%s: %s: %s", g.verdict, strings.Join(members[g], ", "), g.reason))
 	}
 	idle := 0
 	for _, f := range faults {

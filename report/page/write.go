@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-//go:embed template.html assets
+//go:embed template.html parts.html assets
 var files embed.FS
 
 // scripts are the files of the page's one script, in their order.
@@ -74,7 +74,9 @@ func hash(s string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-var body = template.Must(template.New("template.html").Funcs(template.FuncMap{
+// functions are what the templates call beside their data.
+var functions = template.FuncMap{
+	"plural":  func(n int, thing string) string { return plural(n, thing) },
 	"number":  func(n any) string { return numberOf(n) },
 	"moment":  moment,
 	"span":    span,
@@ -89,7 +91,9 @@ var body = template.Must(template.New("template.html").Funcs(template.FuncMap{
 		}
 		return t.UTC().Format("2006-01-02 15:04:05 UTC")
 	},
-}).ParseFS(files, "template.html"))
+}
+
+var body = template.Must(template.New("template.html").Funcs(functions).ParseFS(files, "template.html", "parts.html"))
 
 // along is where a moment lies in a stretch of time, for a drawing.
 func along(from, to, at time.Duration) string {

@@ -127,7 +127,7 @@ function control(run, redraw) {
   function hover(e, target) {
     if (target !== head) return;
     const b = head.getBoundingClientRect(), x = e.clientX - b.left, y = e.clientY - b.top, t = timeAt(x);
-    const i = picture.faults.findIndex((f, i) => f.from <= t && t <= f.to && y >= AXIS + run.faultRows.row[i] * FAULT && y < AXIS + (run.faultRows.row[i] + 1) * FAULT);
+    const i = picture.faults.findIndex((f, i) => f.from <= t && t <= f.to && y >= FAULTS + run.faultRows.row[i] * FAULT && y < FAULTS + (run.faultRows.row[i] + 1) * FAULT);
     head.title = i >= 0 ? `${picture.faults[i].name}, ${picture.faults[i].role}: ${picture.faults[i].proof}` : "";
   }
   box.addEventListener("wheel", e => {

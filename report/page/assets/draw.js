@@ -1,7 +1,7 @@
 // Drawing. Lanes are painted pixel by pixel into a buffer, so that the cost depends on the size of the picture and hardly on the number of operations: a pixel
 // with many operations takes its depth from the share of time in which something was under way, and what did not go through is always painted.
 
-const AXIS = 20, FAULT = 15, STRIP = 56, SHADES = 8;
+const AXIS = 20, PHASE = 14, FAULT = 15, STRIP = 56, SHADES = 8, FAULTS = AXIS + PHASE;
 
 function colours() {
   const css = getComputedStyle(document.documentElement);
@@ -84,7 +84,7 @@ function sized(canvas, width, height) {
 
 // drawHead draws what stays in place while the lanes scroll: axis, faults, latency.
 function drawHead(run, width) {
-  const { view, colour: c, gutter } = run, faults = run.faultRows, height = AXIS + faults.count * FAULT + STRIP + 4;
+  const { view, colour: c, gutter } = run, faults = run.faultRows, height = FAULTS + faults.count * FAULT + STRIP + 4;
   const g = sized(run.head, width, height), x = t => gutter + (t - view.from) / (view.to - view.from) * (width - gutter);
   g.clearRect(0, 0, width, height);
   g.fillStyle = c.quiet;
@@ -94,17 +94,20 @@ function drawHead(run, width) {
     const text = timeText(t, step), w = g.measureText(text).width;
     if (x(t) + w / 2 < width) g.fillText(text, Math.max(gutter, x(t) - w / 2), 8);
   }
-  g.fillText("faults", 8, AXIS + FAULT / 2 + 1);
+  g.fillText("phases", 8, AXIS + PHASE / 2);
+  g.fillText("faults", 8, FAULTS + FAULT / 2);
   g.save();
   g.beginPath();
   g.rect(gutter, 0, width - gutter, height);
   g.clip();
-  for (const p of run.picture.phases) {
+  run.picture.phases.forEach((p, i) => {
+    const next = run.picture.phases[i + 1], x0 = Math.max(gutter, x(p.at)), room = (next ? x(next.at) : width) - x0;
     g.fillStyle = c.quiet;
     g.fillRect(x(p.at), AXIS, 1, height - AXIS);
-  }
+    if (g.measureText(p.name).width + 4 < room) g.fillText(p.name, x0 + 4, AXIS + PHASE / 2);
+  });
   run.picture.faults.forEach((f, i) => {
-    const y = AXIS + faults.row[i] * FAULT, x0 = x(f.from), w = Math.max(2, x(f.to) - x0);
+    const y = FAULTS + faults.row[i] * FAULT, x0 = x(f.from), w = Math.max(2, x(f.to) - x0);
     if (x0 > width || x0 + w < gutter) return;
     g.globalAlpha = f.effective ? 0.85 : 0.3;
     g.fillStyle = c.band;
@@ -114,10 +117,10 @@ function drawHead(run, width) {
     const at = Math.max(x0, gutter) + 3;
     if (w > 22) { g.save(); g.beginPath(); g.rect(x0, y, w, FAULT); g.clip(); g.fillText(f.name, at, y + FAULT / 2); g.restore(); }
   });
-  drawStrip(run, g, x, AXIS + faults.count * FAULT + 2, width);
+  drawStrip(run, g, FAULTS + faults.count * FAULT + 2, width);
   g.restore();
   g.fillStyle = c.quiet;
-  const strip = AXIS + faults.count * FAULT + 2;
+  const strip = FAULTS + faults.count * FAULT + 2;
   g.fillText("latency", 8, strip + 8);
   for (const us of [1e3, 1e4, 1e5, 1e6]) {
     const y = strip + STRIP - latencyHeight(run, us);
@@ -135,7 +138,7 @@ function drawHead(run, width) {
 const latencyHeight = (run, us) => Math.max(1, (STRIP - 4) * Math.log(Math.max(us, 100) / 100) / Math.log(Math.max(run.slowest, 1e4) / 100));
 
 // drawStrip draws for every pixel the slowest write that ended in it, and one from the middle of a sample.
-function drawStrip(run, g, x, top, width) {
+function drawStrip(run, g, top, width) {
   const { view, writes: w, colour: c, gutter } = run, perPixel = (view.to - view.from) / (width - gutter);
   const sample = [];
   let i = above(w.end, view.from, 0, w.end.length);
@@ -161,7 +164,10 @@ function drawStrip(run, g, x, top, width) {
 function drawLanes(run, width, top, height) {
   const { view, colour: c, gutter, layout } = run, canvas = run.canvas, g = sized(canvas, width, height), ratio = window.devicePixelRatio || 1;
   const pw = Math.max(1, Math.round((width - gutter) * ratio)), perPixel = (view.to - view.from) / pw;
-  if (!run.buffer || run.buffer.width !== pw || run.buffer.height !== canvas.height) run.buffer = new ImageData(pw, canvas.height);
+  if (!run.buffer || run.buffer.width !== pw || run.buffer.height !== canvas.height) {
+    run.buffer = new ImageData(pw, canvas.height);
+    run.layer = Object.assign(document.createElement("canvas"), { width: pw, height: canvas.height }).getContext("2d");
+  }
   const pixels = new Uint32Array(run.buffer.data.buffer), good = new Uint32Array(pw), bad = new Uint32Array(pw);
   pixels.fill(0);
   const seen = layout.rows.filter(r => r.y + r.height > top && r.y < top + height);
@@ -175,8 +181,8 @@ function drawLanes(run, width, top, height) {
       for (let y = Math.max(0, bad[px] === c.failPixel ? half : y0); y < y1 && y < canvas.height; y++) pixels[y * pw + px] = bad[px];
     }
   }
+  run.layer.putImageData(run.buffer, 0, 0);
   g.clearRect(0, 0, width, height);
-  g.putImageData(run.buffer, Math.round(gutter * ratio), 0);
   const x = t => gutter + (t - view.from) / (view.to - view.from) * (width - gutter);
   g.save();
   g.beginPath();
@@ -188,6 +194,7 @@ function drawLanes(run, width, top, height) {
     g.fillRect(x(f.from), 0, Math.max(1, x(f.to) - x(f.from)), height);
   }
   g.globalAlpha = 1;
+  g.drawImage(run.layer.canvas, gutter, 0, width - gutter, height);
   for (const r of seen) if (r.heading) drawLeaders(run, g, x, r, r.y - top, width);
   for (const p of run.picture.proofs) for (const i of run.proofOps.get(p.n)) outline(run, g, x, i, top, c.violated, 2);
   if (run.selected >= 0) outline(run, g, x, run.selected, top, c.ink, 2);

@@ -36,7 +36,7 @@ async function main() {
   let asked = false, printing = false;
   function draw() {
     asked = false;
-    const width = element("timeline").clientWidth, limit = printing ? 12000 : window.innerHeight * 0.72;
+    const began = performance.now(), width = element("timeline").clientWidth, limit = printing ? 12000 : window.innerHeight * 0.72;
     if (!width) return;
     run.gutter = width < 500 ? 62 : 112;
     const height = Math.max(60, Math.min(run.layout.height, limit));
@@ -51,6 +51,7 @@ async function main() {
       g.globalAlpha = 1;
     }
     element("range").textContent = `${timeText(Math.max(0, run.view.from))} to ${timeText(Math.min(picture.end, run.view.to))}`;
+    element("timeline").dataset.drew = (performance.now() - began).toFixed(1); // ms, for tests
   }
   const redraw = () => { if (!asked) { asked = true; requestAnimationFrame(draw); } };
   run.gutter = 112;
@@ -61,7 +62,7 @@ async function main() {
   window.addEventListener("afterprint", () => { printing = false; draw(); });
   draw();
   control(run, redraw);
-  element("timeline").dataset.ready = "yes";
+  element("timeline").dataset.ready = performance.now().toFixed(0); // ms since the page was asked for
 }
 
 main().catch(err => {
