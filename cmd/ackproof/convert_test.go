@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,6 +33,10 @@ func TestConvert(t *testing.T) {
 		{path("b.bin"), path("b"), []string{"--to", "jsonl"}, model.ExitHeld},
 		{path("b"), path("b.edn"), nil, model.ExitHeld},
 		{"../../histories/testdata/kafka.edn", path("txn.jsonl"), []string{"--from", "edn-txn"}, model.ExitHeld},
+		{"../../histories/testdata/register.edn", path("register.json"), []string{"--to", "porcupine"}, model.ExitHeld},
+		{"testdata/legal.edn", path("log.json"), []string{"--to", "porcupine"}, model.ExitHeld},
+		{"testdata/early-redelivery.jsonl", path("none.json"), []string{"--to", "porcupine"}, model.ExitUsage},
+		{"testdata/torn.edn", path("none.json"), []string{"--to", "porcupine"}, model.ExitUsage},
 		{path("a.bin"), path("no suffix"), nil, model.ExitUsage},
 		{path("a.bin"), path("a.json"), nil, model.ExitUsage},
 		{path("a.bin"), path("c.bin"), []string{"--from", "text"}, model.ExitUsage},
@@ -53,6 +58,15 @@ func TestConvert(t *testing.T) {
 	}
 	if !bytes.Equal(read("a.bin"), read("b.bin")) || !bytes.Equal(read("a.jsonl"), read("b")) {
 		t.Fatal("native and JSON lines are not lossless")
+	}
+	for _, name := range []string{"register.json", "log.json"} {
+		var export struct {
+			Model   string
+			Windows []struct{ Operations []struct{ Text string } }
+		}
+		if err := json.Unmarshal(read(name), &export); err != nil || len(export.Windows) == 0 || len(export.Windows[0].Operations) == 0 || export.Windows[0].Operations[0].Text == "" {
+			t.Fatalf("%s: %v\n%s", name, err, read(name))
+		}
 	}
 	if left, err := filepath.Glob(path(".*")); err != nil || len(left) > 0 {
 		t.Fatalf("left behind: %v, %v", left, err)
