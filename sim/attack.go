@@ -118,6 +118,9 @@ func (a *attack) ms() int64 { return (a.r.w.Now() - a.began).Milliseconds() }
 func (a *attack) tell(l *life, step nemesis.Step, note string) {
 	a.r.w.Note("fault", int64(l.index), int64(len(l.nodes)))
 	a.r.w.Say("fault %d %s: %s", l.index, step, note)
+	if step != nemesis.Judged {
+		a.r.turn(-1, "%s", note)
+	}
 	a.r.journal.Mark(histories.Event{Kind: histories.Fault, Offset: int64(l.index), Note: string(step) + ": " + note})
 	a.steps.Broadcast()
 }

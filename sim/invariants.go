@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"ackproof/broker/core/partition"
 	"ackproof/sim/world"
@@ -10,7 +11,8 @@ import (
 // invariants are looked at after every step of every replica: what must be true inside, whatever clients see.
 type invariants struct {
 	w       *world.World
-	clean   bool // nothing committed may ever be lost
+	tell    func(partition int32, format string, args ...any) // of what is worth telling
+	clean   bool                                              // nothing committed may ever be lost
 	leaders []map[int32]int32
 	// committed is the largest high watermark that a leader had, per partition.
 	committed []int64
@@ -19,8 +21,8 @@ type invariants struct {
 
 const brokenAtMost = 5
 
-func newInvariants(c Case, w *world.World) *invariants {
-	v := &invariants{w: w, clean: !c.Unclean, committed: make([]int64, c.Partitions)}
+func newInvariants(c Case, w *world.World, tell func(int32, string, ...any)) *invariants {
+	v := &invariants{w: w, tell: tell, clean: !c.Unclean, committed: make([]int64, c.Partitions)}
 	for range c.Partitions {
 		v.leaders = append(v.leaders, map[int32]int32{})
 	}
@@ -48,6 +50,7 @@ func (v *invariants) stepped(node, p int32, before, after partition.Status) {
 	if before.LeaderEpoch == after.LeaderEpoch && before.Role == after.Role && after.Role != partition.Idle && after.HighWatermark < before.HighWatermark && v.clean {
 		v.complain("n%d p%d: the high watermark fell from %d to %d in epoch %d", node, p, before.HighWatermark, after.HighWatermark, after.LeaderEpoch)
 	}
+	v.story(node, p, before, after)
 	if after.Role != partition.Leader {
 		return
 	}
@@ -60,4 +63,18 @@ func (v *invariants) stepped(node, p int32, before, after partition.Status) {
 		v.complain("n%d and n%d both lead p%d in epoch %d", other, node, p, after.LeaderEpoch)
 	}
 	v.committed[p] = max(v.committed[p], after.HighWatermark)
+}
+
+// story tells the turns of a partition.
+func (v *invariants) story(node, p int32, before, after partition.Status) {
+	leads := after.Role == partition.Leader
+	switch {
+	case leads && (before.Role != partition.Leader || before.LeaderEpoch != after.LeaderEpoch):
+		v.tell(p, "n%d leads p%d in epoch %d; its log ends at %d, its high watermark is %d", node, p, after.LeaderEpoch, after.LogEnd, after.HighWatermark)
+	case leads && !slices.Equal(before.ISR, after.ISR):
+		v.tell(p, "n%d has the in-sync set %v of p%d", node, after.ISR, p)
+	}
+	if after.LogEnd < before.LogEnd {
+		v.tell(p, "n%d cuts its log of p%d from %d to %d, in epoch %d", node, p, before.LogEnd, after.LogEnd, after.LeaderEpoch)
+	}
 }

@@ -35,6 +35,16 @@ type Result struct {
 	Faults   []model.FaultResult
 	Broken   []string // invariants that did not hold, the first few
 	Sighting string   // what the online checker saw when it ended the load
+	// SightedMS is how long the load had lasted when that was certain.
+	SightedMS int64
+	Turns     []Turn // what happened in the cluster, for people
+}
+
+// Turn is something that happened in a cluster and is worth telling.
+type Turn struct {
+	At        time.Duration // virtual
+	Partition int32         // that it is about; −1: all
+	What      string
 }
 
 // HistoryHash is the hash of the recorded history.
@@ -136,10 +146,13 @@ type run struct {
 	working  int
 	idle     world.Signal
 
+	loadBegan  time.Duration
+	sightedAt  time.Duration
 	nemesis    *attack
 	invariants *invariants
 	facts      model.Facts
 	endings    []string
+	turns      []Turn
 	done       bool
 	failed     error
 }
@@ -149,12 +162,20 @@ func newRun(c Case, o Options, w *world.World) *run {
 	r.net = world.NewNet(w, world.Delay{Least: us(c.Net.Least), Most: us(c.Net.Most), Slow: us(c.Net.Slow), SlowEvery: c.Net.SlowEvery})
 	r.cluster = cluster.New(w, r.net, c.cluster())
 	r.self = w.NewProcess(0)
-	r.invariants = newInvariants(c, w)
+	r.invariants = newInvariants(c, w, r.turn)
 	r.cluster.Stepped = r.invariants.stepped
 	r.cluster.Ended = func(node int, why error) {
 		r.endings = append(r.endings, fmt.Sprintf("n%d ended by itself: %v", node, why))
 	}
 	return r
+}
+
+// turn keeps something worth telling, from the load on.
+func (r *run) turn(partition int32, format string, args ...any) {
+	const most = 10_000
+	if r.journal != nil && len(r.turns) < most {
+		r.turns = append(r.turns, Turn{r.w.Now(), partition, fmt.Sprintf(format, args...)})
+	}
 }
 
 // runID is the id of a simulated run, in every value.
@@ -246,7 +267,7 @@ func (r *run) watch(ev histories.Event) {
 		return
 	}
 	if s := r.online.Step(&ev); s != nil {
-		r.sighting = s
+		r.sighting, r.sightedAt = s, r.w.Now()
 		r.w.Note("sighting")
 		r.w.Say("a violation is certain: %v", s)
 		r.certain.Broadcast()
@@ -270,6 +291,7 @@ func (r *run) visitorEnv(t *world.Task, number int) *env {
 // load lets clients work while the nemesis does, and ends with every client gone and every fault healed.
 func (r *run) load(t *world.Task) {
 	r.mark("load")
+	r.loadBegan = t.Now()
 	for i, worker := range r.workload.Workers() {
 		p := r.w.NewProcess(100 + i)
 		r.clients = append(r.clients, p)
@@ -396,10 +418,10 @@ func (r *run) result() (*Result, error) {
 	}
 	out := &Result{
 		Case: r.c, Events: r.w.Events(), Virtual: r.w.Now(), Hash: r.w.Hash(), History: r.buffer.Bytes(), Answer: answer, Facts: r.facts,
-		Faults: r.facts.Faults, Broken: r.invariants.broken,
+		Faults: r.facts.Faults, Broken: r.invariants.broken, Turns: r.turns,
 	}
 	if r.sighting != nil {
-		out.Sighting = r.sighting.String()
+		out.Sighting, out.SightedMS = r.sighting.String(), (r.sightedAt-r.loadBegan).Milliseconds()+1
 		if answer.Verdict() != model.Violated {
 			return nil, fmt.Errorf("simulated run, seed %d: a bug of ackproof: the online checker saw %v, and the check of the whole history finds nothing", r.c.Seed, r.sighting)
 		}

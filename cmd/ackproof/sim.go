@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -33,6 +35,8 @@ type simFlags struct {
 	plant    string
 	schedule string
 	casePath string
+	shrink   bool
+	store    string
 	trace    bool
 	jobs     int
 	json     bool
@@ -65,7 +69,9 @@ or no fault had an effect; 254 wrong usage; 255 ackproof itself is at fault.`,
 	flags.StringVar(&f.nemesis, "nemesis", "", "kinds of faults, separated by commas, or none (default: drawn from the seed)")
 	flags.StringVar(&f.plant, "plant", "", "plant a bug in the reference broker, by id or name; needs a binary built with -tags failpoints")
 	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed")
-	flags.StringVar(&f.casePath, "case", "", "file with a whole case (JSON): configuration, load and faults; - is standard input")
+	flags.StringVar(&f.casePath, "case", "", "file with a whole case (JSON), as --shrink writes it: configuration, load and faults")
+	flags.BoolVar(&f.shrink, "shrink", false, "make the first violated case small, save it and tell it as a story")
+	flags.StringVar(&f.store, "store", "store", "directory in which shrunk cases are saved, in a folder sim")
 	flags.BoolVar(&f.trace, "trace", false, "print the canonical event log of the one run on stderr")
 	flags.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "worker processes")
 	flags.BoolVar(&f.json, "json", false, "the report as JSON on stdout, all else on stderr")
@@ -91,14 +97,14 @@ func workers(jobs int) (campaign.Pool, error) {
 	return campaign.Pool{Command: []string{exe, "sim-worker"}, Size: jobs}, nil
 }
 
-func (f simFlags) run(cmd *cobra.Command, stdout, stderr io.Writer) error {
+func (f simFlags) run(cmd *cobra.Command, stdout, stderr io.Writer) (err error) {
 	changed := cmd.Flags().Changed
 	draw, err := f.drawing(changed)
 	if err != nil {
 		return err
 	}
 	if changed("seed") || f.casePath != "" || f.trace {
-		return f.single(draw(f.seed), stdout, stderr)
+		return f.single(orBackground(cmd.Context()), draw(f.seed), stdout, stderr)
 	}
 	if !changed("from") {
 		f.from = rand.Int64N(1_000_000_000)
@@ -130,7 +136,41 @@ func (f simFlags) run(cmd *cobra.Command, stdout, stderr io.Writer) error {
 		return exitError{model.ExitInfrastructure, err.Error()}
 	}
 	r.Close(time.Since(began))
+	if f.shrink && len(r.Violated) > 0 {
+		defer func() { // after the report
+			if e := f.shrunk(ctx, pool, r.Violated[0], stderr); e != nil {
+				err = e
+			}
+		}()
+	}
 	return f.print(r, stdout, stderr)
+}
+
+// shrinkAtMost bounds the executions of one shrinking.
+const shrinkAtMost = 200
+
+// shrunk makes a violated case small, saves it and tells its story.
+func (f simFlags) shrunk(ctx context.Context, pool campaign.Pool, s campaign.Summary, out io.Writer) error {
+	small, err := campaign.Shrink(ctx, pool, s, shrinkAtMost)
+	if err != nil {
+		return exitError{model.ExitInfrastructure, err.Error()}
+	}
+	floors := model.HistoryFloors()
+	r, err := sim.Run(small.Summary.Case, sim.Options{Floors: &floors})
+	if err != nil {
+		return exitError{model.ExitCrash, err.Error()}
+	}
+	name := fmt.Sprintf("%d.json", s.Seed())
+	if s.Case.Plant != "" {
+		name = s.Case.Plant + "-" + name
+	}
+	path := filepath.Join(f.store, "sim", name)
+	if err := campaign.NewEntry(r).Save(path); err != nil {
+		return exitError{model.ExitInfrastructure, err.Error()}
+	}
+	fmt.Fprintf(out, "\nseed %d, shrunk from %d faults to %d in %d executions, saved as %s\n%s           repeat with: ackproof sim --case %s\n",
+		s.Seed(), small.From, len(small.Summary.Case.Schedule.Faults), small.Executions, path, campaign.Story(r), path)
+	return nil
 }
 
 func (f simFlags) print(r *campaign.Report, stdout, stderr io.Writer) error {
@@ -190,12 +230,16 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 				return nil, usagef("--%s with --case, expected one or the other: a case says everything", other)
 			}
 		}
-		c, err := loadCase(f.casePath)
+		e, err := campaign.LoadEntry(f.casePath)
 		if err != nil {
-			return nil, err
+			return nil, usagef("--case: %v", err)
 		}
+		c := e.Case
 		if changed("plant") {
 			c.Plant = f.plant
+		}
+		if c.Plant != "" && !fault.Built {
+			return nil, usagef("--case %s has %s planted, expected a binary built with -tags failpoints (or --plant \"\")", f.casePath, c.Plant)
 		}
 		return func(int64) sim.Case { return c }, nil
 	}
@@ -230,27 +274,6 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 	return draw, nil
 }
 
-func loadCase(path string) (c sim.Case, err error) {
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return c, usagef("--case: %v", err)
-		}
-		defer file.Close()
-		in = file
-	}
-	d := json.NewDecoder(in)
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return c, usagef("--case %s: byte %d: %v, expected a simulated case", path, d.InputOffset(), err)
-	}
-	if err := c.Validate(); err != nil {
-		return c, usagef("--case %s: %v", path, err)
-	}
-	return c, nil
-}
-
 func seeds(from int64, n int, draw func(int64) sim.Case) iter.Seq[sim.Case] {
 	return func(yield func(sim.Case) bool) {
 		for i := range n {
@@ -262,7 +285,7 @@ func seeds(from int64, n int, draw func(int64) sim.Case) iter.Seq[sim.Case] {
 }
 
 // single runs one case in this process and tells everything about it.
-func (f simFlags) single(c sim.Case, stdout, stderr io.Writer) error {
+func (f simFlags) single(ctx context.Context, c sim.Case, stdout, stderr io.Writer) error {
 	floors := model.HistoryFloors()
 	o := sim.Options{Floors: &floors}
 	if f.trace {
@@ -281,6 +304,15 @@ func (f simFlags) single(c sim.Case, stdout, stderr io.Writer) error {
 		stdout.Write(append(raw, '\n'))
 	} else {
 		io.WriteString(stdout, campaign.Describe(r, time.Since(began)))
+	}
+	if f.shrink && r.Verdict() == model.Violated {
+		pool, err := workers(f.jobs)
+		if err != nil {
+			return err
+		}
+		if err := f.shrunk(ctx, pool, campaign.Summarize(r), stderr); err != nil {
+			return err
+		}
 	}
 	if v := r.Verdict(); v != model.Held {
 		return exitError{code: v.Exit()}

@@ -120,11 +120,7 @@ func (p Pool) start(ctx context.Context) (*worker, error) {
 }
 
 func (w *worker) run(c sim.Case) (s Summary, err error) {
-	raw, err := json.Marshal(c)
-	if err != nil {
-		return s, err
-	}
-	if _, err := w.in.Write(append(raw, '\n')); err != nil {
+	if _, err := w.in.Write(append(encode(c), '\n')); err != nil {
 		return s, err
 	}
 	line, err := w.out.ReadBytes('\n')

@@ -5,6 +5,7 @@
 package campaign
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"syscall"
@@ -22,7 +23,8 @@ type Summary struct {
 	Broken    []string                `json:"broken,omitempty"`    // invariants
 	Open      []string                `json:"open,omitempty"`      // claims that are undecided or not tested, with the reason
 	Permitted map[model.Anomaly]int64 `json:"permitted,omitempty"`
-	Sighting  string                  `json:"sighting,omitempty"` // what ended the load
+	Sighting  string                  `json:"sighting,omitempty"`   // what ended the load
+	SightedMS int64                   `json:"sighted_ms,omitempty"` // how long the load had lasted then
 	Events    uint64                  `json:"events"`
 	VirtualMS int64                   `json:"virtual_ms"`
 	CPU       float64                 `json:"cpu_seconds"` // of the whole process while the case ran
@@ -31,7 +33,7 @@ type Summary struct {
 	Acked     int64                   `json:"acked"`
 	Changes   int                     `json:"leader_changes"`
 	Effective map[string]int          `json:"effective"` // faults with an effect, by kind
-	Faults    int                     `json:"faults"`
+	Results   []model.FaultResult     `json:"results"`   // of the faults, in the order of the schedule
 	// Failed says why there is no verdict at all: the simulator is at fault, or the cluster did not come up.
 	Failed string `json:"failed,omitempty"`
 }
@@ -61,9 +63,9 @@ func Execute(c sim.Case) (s Summary) {
 // Summarize is the summary of a result, without the time that it took.
 func Summarize(r *sim.Result) Summary {
 	s := Summary{Case: r.Case}
-	s.Verdict, s.Anomalies, s.Broken, s.Sighting = r.Verdict(), r.Anomalies(), r.Broken, r.Sighting
+	s.Verdict, s.Anomalies, s.Broken, s.Sighting, s.SightedMS = r.Verdict(), r.Anomalies(), r.Broken, r.Sighting, r.SightedMS
 	s.Events, s.VirtualMS, s.Hash, s.History = r.Events, r.Virtual.Milliseconds(), fmt.Sprintf("%016x", r.Hash), r.HistoryHash()
-	s.Acked, s.Changes, s.Faults = r.Answer.Records.Acked, r.Facts.LeaderChanges, len(r.Faults)
+	s.Acked, s.Changes, s.Results = r.Answer.Records.Acked, r.Facts.LeaderChanges, r.Faults
 	s.Effective, s.Permitted = map[string]int{}, map[model.Anomaly]int64{}
 	for _, f := range r.Faults {
 		if f.Effective {
@@ -87,4 +89,12 @@ func cpu() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func encode(c sim.Case) []byte {
+	raw, err := json.Marshal(c)
+	if err != nil { // numbers and strings always encode
+		panic(err)
+	}
+	return raw
 }
