@@ -317,12 +317,12 @@ var commitDuel = duel{name: "committed offsets", n: 4000, bad: 40, open: 5, figh
 func TestCommitsOracle(t *testing.T) { commitDuel.test(t) }
 func FuzzCommits(f *testing.F)       { commitDuel.fuzz(f) }
 
-// checkProofs demands of each certificate one to four operations and a sentence.
+// checkProofs demands of each certificate one to four operations and a sentence. Seven show that one message overtook another by way of the numbers of further ones.
 func checkProofs(t testing.TB, a *Answer) {
 	t.Helper()
 	for _, c := range a.Claims {
 		for _, x := range c.Anomalies {
-			if x.Proof == nil || len(x.Proof.Operations) < 1 || len(x.Proof.Operations) > 4 || !strings.HasSuffix(x.Proof.Sentence, ".") {
+			if x.Proof == nil || len(x.Proof.Operations) < 1 || len(x.Proof.Operations) > 4 && !(x.Kind == model.FIFOInversion && len(x.Proof.Operations) <= 7) || !strings.HasSuffix(x.Proof.Sentence, ".") {
 				t.Fatalf("%s has the proof %+v, want one to four operations and a sentence", x.Kind, x.Proof)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"ackproof/histories"
@@ -35,7 +36,12 @@ import (
 // An empty Dequeue is wrong (false-empty) iff at every moment of its interval some message was certainly there: the interval is covered by the union of the
 // (send.ret, deliver.inv). Empty Receives prove nothing: queues with leases may answer from some of their servers only.
 //
-// Where the queue gave sequence numbers they must agree with the real time of the sends, and decide which of two messages came first.
+// Where the queue gave sequence numbers they must agree with the real time of the sends, and decide which of two messages came first. A message without a
+// number (the answer to its send is unknown) comes after all whose number is no higher than that of some message that was in the queue before it was sent,
+// and before all whose number is no lower than that of some message sent after it was acknowledged. No more can be needed: real time of sends, real time of deliveries and numbers each are
+// interval orders, of which a shortest circle uses each at most once (of two steps of one such order in a circle one can be replaced by a step across it, and
+// a circle of real time and numbers alone is one of two messages), so that a FIFO order exists iff no message is delivered before another that comes before it
+// in one of these ways. The number of a possible copy (see below) may be that of the message it copies: it decides nothing.
 //
 // Deduplication: two delivered messages with equal ids whose sends certainly lie within the window (less drift) of each other are a dedup-leak; the moment of a send
 // lies between its invocation and its acknowledgement, or its first delivery if that is earlier. A message that was acknowledged and never delivered is taken
@@ -48,8 +54,7 @@ import (
 //
 // # Not promised
 //
-// Numbers on some sends only: each pair is judged rightly, but what follows from several pairs together is not looked for. That a group is
-// blocked while one of its messages is leased. That a refusal was right.
+// That a group is blocked while one of its messages is leased. That a refusal was right.
 func CheckFIFO(events iter.Seq2[histories.Event, error], o MonitorOptions) (*Answer, error) {
 	o.fill(fifoClaims(o)...)
 	c := &fifoCheck{fifoRules: fifoRules{drift: o.Drift, window: o.Window}, keys: make(map[string]*line)}
@@ -103,6 +108,9 @@ type line struct {
 type message struct {
 	send, first *stepped
 	partners    []*message // sends of the same deduplication id that may have come in before it, within the window
+	copied      bool       // had partners when it was acknowledged: it may be a recognised copy
+	least       *message   // of the numbered messages that came in no later, that of the highest number: itself, if it has a number
+	most        *message   // of those that came in no earlier, that of the lowest
 	kin         []*message // online: all that were sent with its id, within the window
 	missed      uint64     // X: when it had to be gone, forever if never
 	by          *message   // which one was delivered then
@@ -169,7 +177,10 @@ func (c *fifoCheck) decide(name string, k *line) {
 		case m == nil || m.send.inv > d.end:
 			c.phantom(d, nil)
 		case m.send.outcome == histories.Fail:
-			if c.phantom(d, m.send); m.first == nil && d.end < m.send.end {
+			switch c.phantom(d, m.send); {
+			case m.first != nil && !leased(d):
+				c.twice(m.send, m.first, d)
+			case m.first == nil && d.end < m.send.end:
 				m.first = d // refused afterwards: it was in the queue
 			}
 		default:
@@ -188,9 +199,13 @@ func (c *fifoCheck) decide(name string, k *line) {
 					c.leak(earlier, m)
 				}
 				for j, other := range ids[id] {
-					if i != j && c.near(other, m) {
+					if i == j {
+						continue
+					}
+					if c.near(other, m) {
 						m.partners = append(m.partners, other)
 					}
+					m.copied = m.copied || c.closeTo(other, m) && !(other.send.outcome == histories.Fail && other.send.end < m.send.end)
 				}
 			}
 		}
@@ -212,30 +227,7 @@ func (c *fifoCheck) inversions(name string, k *line, all []*message) {
 	for _, a := range all {
 		a.miss(next[sort.Search(len(all), func(i int) bool { return all[i].send.inv > a.send.ret() })])
 	}
-	var numbered []*message
-	for _, m := range all {
-		if m.send.Number > 0 && m.send.outcome == histories.OK {
-			numbered = append(numbered, m)
-		}
-	}
-	slices.SortStableFunc(numbered, func(a, b *message) int { return cmpInt(a.send.Number, b.send.Number) })
-	var first, ended *message // of the higher numbers: whose delivery ended first, and who was in the queue first
-	for i := len(numbered) - 1; i >= 0; i-- {
-		m := numbered[i]
-		m.miss(first)
-		if i > 0 && numbered[i-1].send.Number == m.send.Number {
-			c.sameNumber(numbered[i-1].send, m.send)
-		}
-		if ended != nil && ended.in() < m.send.inv {
-			c.misnumbered(ended, m)
-		}
-		if m.first != nil && (first == nil || m.first.end < first.first.end) {
-			first = m
-		}
-		if ended == nil || m.in() < ended.in() {
-			ended = m
-		}
-	}
+	c.numbers(all)
 	var gone []*message
 	for _, a := range all {
 		switch {
@@ -249,6 +241,81 @@ func (c *fifoCheck) inversions(name string, k *line, all []*message) {
 		}
 	}
 	c.match(gone, k.lost)
+}
+
+// numbers judges the sequence numbers that the queue gave, and what they say of all messages, which come in the order of their sends.
+func (c *fifoCheck) numbers(all []*message) {
+	var numbered []*message
+	for _, m := range all {
+		if m.numbered() {
+			m.least, m.most = m, m
+			numbered = append(numbered, m)
+		}
+	}
+	if len(numbered) == 0 {
+		return
+	}
+	slices.SortStableFunc(numbered, func(a, b *message) int { return cmpInt(a.send.Number, b.send.Number) })
+	var ended *message // of the higher numbers, who was in the queue first
+	for i := len(numbered) - 1; i >= 0; i-- {
+		m := numbered[i]
+		if i > 0 && numbered[i-1].send.Number == m.send.Number {
+			c.sameNumber(numbered[i-1].send, m.send)
+		}
+		if ended != nil && ended.in() < m.send.inv {
+			c.misnumbered(ended, m)
+		}
+		if ended == nil || m.in() < ended.in() {
+			ended = m
+		}
+	}
+	slices.SortFunc(numbered, func(a, b *message) int { return cmpInt(a.in(), b.in()) })
+	var top *message
+	i := 0
+	for _, m := range all {
+		for ; i < len(numbered) && numbered[i].in() < m.send.inv; i++ {
+			if top == nil || numbered[i].send.Number > top.send.Number {
+				top = numbered[i]
+			}
+		}
+		if !m.numbered() {
+			m.least = top
+		}
+	}
+	lowest := make([]*message, len(all)+1) // of all[i:]
+	for i := len(all) - 1; i >= 0; i-- {
+		if lowest[i] = lowest[i+1]; all[i].numbered() && (lowest[i] == nil || all[i].send.Number < lowest[i].send.Number) {
+			lowest[i] = all[i]
+		}
+	}
+	for _, m := range all {
+		if !m.numbered() {
+			m.most = lowest[sort.Search(len(all), func(i int) bool { return all[i].send.inv > m.send.ret() })]
+		}
+	}
+	out := slices.DeleteFunc(slices.Clone(all), func(m *message) bool { return m.first == nil || m.least == nil })
+	slices.SortFunc(out, func(a, b *message) int { return cmpInt(a.least.send.Number, b.least.send.Number) })
+	next := make([]*message, len(out)+1) // of out[i:], whose delivery ended first
+	for i := len(out) - 1; i >= 0; i-- {
+		if next[i] = next[i+1]; next[i] == nil || out[i].first.end < next[i].first.end {
+			next[i] = out[i]
+		}
+	}
+	for _, a := range all {
+		if a.most != nil {
+			a.miss(next[sort.Search(len(out), func(i int) bool { return a.precedes(out[i]) })])
+		}
+	}
+}
+
+// numbered tells that the message has a sequence number of its own.
+func (m *message) numbered() bool {
+	return m.send.outcome == histories.OK && m.send.Number > 0 && !m.copied
+}
+
+// precedes tells that by their numbers, or those of messages before and after them, the message came in before b.
+func (m *message) precedes(b *message) bool {
+	return m.most != nil && b.least != nil && m.most.send.Number < b.least.send.Number
 }
 
 // in is the latest moment at which the message came in.
@@ -415,7 +482,12 @@ func (m *message) moments() (from, to int64) {
 
 // near tells that the other may have come in before m, within the window.
 func (r *fifoRules) near(other, m *message) bool {
-	if other.send.outcome == histories.Fail || m.send.outcome != histories.OK || other.send.inv > m.send.end {
+	return other.send.outcome != histories.Fail && r.closeTo(other, m)
+}
+
+// closeTo is near, whether or not the other was refused in the end.
+func (r *fifoRules) closeTo(other, m *message) bool {
+	if m.send.outcome != histories.OK || other.send.inv > m.send.end {
 		return false
 	}
 	return other.send.outcome != histories.OK || int64(m.send.invTime-other.send.endTime) <= int64(float64(r.window)*(1+r.drift))
@@ -499,15 +571,43 @@ func (r *fifoRules) inverted(a *message) {
 	b := a.by
 	r.add(model.FIFO, model.FIFOInversion, a.send.Key, -1, func() string {
 		order := fmt.Sprintf("Message %s had been acknowledged at %s when message %s was sent at %s", datum(a.send.Value), a.send.ended(), datum(b.send.Value), b.send.began())
-		if a.send.Number > 0 && b.send.Number > a.send.Number {
-			order = fmt.Sprintf("Message %s was sent with number %d at %s and message %s with number %d at %s", datum(a.send.Value), a.send.Number, a.send.began(), datum(b.send.Value), b.send.Number, b.send.began())
+		if before, after := a.most, b.least; a.send.ret() >= b.send.inv {
+			order = fmt.Sprintf("Message %s was sent with number %d at %s and message %s with number %d at %s", datum(before.send.Value), before.send.Number, before.send.began(), datum(after.send.Value), after.send.Number, after.send.began())
+			if before != a {
+				order = fmt.Sprintf("Message %s was acknowledged at %s. Then message %s was sent with number %d at %s, and message %s with number %d at %s",
+					datum(a.send.Value), a.send.ended(), datum(before.send.Value), before.send.Number, before.send.began(), datum(after.send.Value), after.send.Number, after.send.began())
+			}
+			if after != b {
+				order += fmt.Sprintf(", which was in the queue before message %s was sent at %s", datum(b.send.Value), b.send.began())
+			}
 		}
 		out := "and the first was never handed out"
 		if a.first != nil {
 			out = fmt.Sprintf("before the first, whose first delivery began at %s", a.first.began())
 		}
+		if a.send.ret() >= b.send.inv && (a.most != a || b.least != b) {
+			out = strings.ReplaceAll(out, "the first", "message "+datum(a.send.Value))
+			return fmt.Sprintf("%s, and yet message %s was handed out by %s, %s.", order, datum(b.send.Value), b.first.ended(), out)
+		}
 		return fmt.Sprintf("%s, and yet the second was handed out by %s, %s.", order, b.first.ended(), out)
-	}, role{"first-send", a.send}, role{"second-send", b.send}, role{"second", b.first}, role{"first", a.first})
+	}, append(a.order(b), role{"second", b.first}, role{"first", a.first})...)
+}
+
+// order are the operations that show that the message came in before b.
+func (m *message) order(b *message) []role {
+	roles := []role{{"first-send", m.send}, {"second-send", b.send}}
+	if m.send.ret() < b.send.inv {
+		return roles
+	}
+	if m.most != m {
+		roles = append(roles, role{"lower", m.most.send})
+	}
+	if high := b.least; high != b {
+		if roles = append(roles, role{"higher", high.send}); high.send.ret() >= b.send.inv {
+			roles = append(roles, role{"higher-delivery", high.first})
+		}
+	}
+	return roles
 }
 
 // misnumbered reports sends whose numbers contradict real time.

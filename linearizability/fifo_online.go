@@ -19,8 +19,8 @@ import (
 // kept with their messages until these are delivered, or too many of the Dequeues have ended.
 //
 // Memory per group: about 300 bytes, 300 per message in the queue, 250 per open operation, 250 per lost Dequeue, 16 per stretch of consecutive numbers in the names of
-// messages that are done with (see CommitMonitor), with a window 300 per message sent within it, with numbers 300 per message
-// since the oldest open send.
+// messages that are done with (see CommitMonitor), with a window 300 per message sent within it, 300 per message
+// acknowledged with a number or delivered since the oldest open send.
 type FIFOMonitor struct {
 	fifoRules
 	options MonitorOptions
@@ -45,8 +45,11 @@ type lineNow struct {
 	moments []*moment // at which the queue may have been empty
 	waiting []*stepped
 
-	numbered, handed []*message // acknowledged, and delivered, with a number, since the oldest open send
-	highest          *message   // of the highest number among those before
+	numbered []*message // acknowledged with a number of their own, since the oldest open send
+	handed   []*message // delivered since the oldest open send
+	highest  *message   // of the highest number among those acknowledged before it
+	top      *message   // of the highest number of all
+	mixed    bool       // some were acknowledged without a number of their own
 }
 
 // moment is one at which nothing was certainly in the queue if those messages that are left were being taken.
@@ -130,7 +133,7 @@ func (m *FIFOMonitor) begin(s *stepped) any {
 			m.repeats(first, s)
 			return nil
 		}
-		a := &message{send: s, missed: forever}
+		a := &message{send: s, missed: forever, least: k.top}
 		k.values[id] = a
 		k.sends = append(k.sends, s)
 		if m.window > 0 && s.Old.Form != histories.Nil {
@@ -190,8 +193,10 @@ func (m *FIFOMonitor) sentNow(k *lineNow, s *stepped, a *message) {
 		if a.first == nil {
 			k.line = append(k.line, a)
 		}
-		if s.Number > 0 {
+		if a.copied = len(a.partners) > 0; a.numbered() {
 			m.number(k, a)
+		} else {
+			k.mixed = true
 		}
 	}
 	oldest := forever
@@ -224,16 +229,49 @@ func (m *FIFOMonitor) number(k *lineNow, a *message) {
 		}
 	}
 	k.numbered = append(k.numbered, a)
-	for _, o := range k.handed {
-		if o.send.Number > a.send.Number {
-			m.miss(k, a, o)
-		} else if a.first != nil {
-			m.miss(k, o, a)
+	a.least, a.most = a, a
+	if k.top == nil || k.top.send.Number < a.send.Number {
+		k.top = a
+	}
+	overtaking := []*message{}
+	if a.first != nil { // what was sent when it was in the queue already comes after it
+		overtaking = append(overtaking, a)
+		raise := func(b *message) bool {
+			up := b.send.inv > a.first.end && !b.numbered() && (b.least == nil || b.least.send.Number < a.send.Number)
+			if up {
+				b.least = a
+			}
+			return up
+		}
+		for _, b := range k.values {
+			raise(b)
+		}
+		for _, b := range k.handed {
+			if raise(b) {
+				overtaking = append(overtaking, b)
+			}
 		}
 	}
-	if a.first != nil {
-		k.handed = append(k.handed, a)
-		m.overtakes(k, a)
+	for _, all := range [][]*message{k.line, k.overdue, k.handed} {
+		for i := 0; k.mixed && i < len(all); i++ { // what was acknowledged when it was not sent yet comes before it
+			if b := all[i]; b.send.outcome == histories.OK && b.send.end < a.send.inv && !b.numbered() && (b.most == nil || b.most.send.Number > a.send.Number) {
+				b.most = a
+				overtaking = k.handed
+			}
+		}
+	}
+	for _, o := range k.handed {
+		if a.precedes(o) {
+			m.miss(k, a, o)
+		}
+	}
+	for _, b := range overtaking {
+		m.overtakes(k, b)
+		for _, o := range k.handed {
+			if o.precedes(b) {
+				m.miss(k, o, b)
+			}
+		}
 	}
 }
 
@@ -257,16 +295,16 @@ func (m *FIFOMonitor) overtakes(k *lineNow, b *message) {
 		n++
 	}
 	k.line = slices.Delete(k.line, 0, n)
-	if b.send.outcome != histories.OK || b.send.Number <= 0 {
+	if b.least == nil {
 		return
 	}
 	for _, a := range slices.Clone(k.line) {
-		if a.first == nil && a.send.Number > 0 && a.send.Number < b.send.Number {
+		if a.first == nil && a.precedes(b) {
 			m.miss(k, a, b)
 		}
 	}
 	for _, a := range k.overdue {
-		if a.send.Number > 0 && a.send.Number < b.send.Number {
+		if a.precedes(b) {
 			a.miss(b)
 		}
 	}
@@ -318,7 +356,7 @@ func (m *FIFOMonitor) handOut(k *lineNow, s *stepped) {
 	for _, o := range a.kin {
 		m.leak(a, o)
 	}
-	if a.send.outcome == histories.OK && a.send.Number > 0 {
+	if len(k.sends) > 0 {
 		k.handed = append(k.handed, a)
 	}
 	m.overtakes(k, a)

@@ -30,7 +30,22 @@ func overtaken(p *proof) {
 	}
 	got := p.step("second", true)
 	p.need((got.Do == histories.Dequeue || got.Do == histories.Receive) && what(got.Step) == what(b.Step), "the second message was not handed out")
-	p.need(a.before(b.operation) || b.outcome == histories.OK && 0 < a.Number && a.Number < b.Number, "the first message was not there before the second")
+	lower, higher := a, b // numbers of their own, or of a message sent after the first was there, and of one that was there before the second was sent
+	if p.role("lower") != nil {
+		lower = p.step("lower", true)
+		p.need(lower.Do == histories.Enqueue && a.before(lower.operation), "the message with the lower number may have been there before the first")
+	}
+	if p.role("higher") != nil {
+		higher = p.step("higher", true)
+		in := higher.ret()
+		if p.role("higher-delivery") != nil {
+			got := p.step("higher-delivery", true)
+			p.need((got.Do == histories.Dequeue || got.Do == histories.Receive) && what(got.Step) == what(higher.Step), "another message was handed out")
+			in = min(in, got.end.Seq)
+		}
+		p.need(higher.Do == histories.Enqueue && in < b.begin.Seq, "the message with the higher number may have been there after the second")
+	}
+	p.need(a.before(b.operation) || higher.outcome == histories.OK && 0 < lower.Number && lower.Number < higher.Number, "the first message was not there before the second")
 	p.need(p.goneBy(a, got.end.Seq), "the first message may have been handed out before")
 }
 

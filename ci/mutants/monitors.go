@@ -39,8 +39,49 @@ var fifoChecker = Checker{"FIFO queue", []string{"linearizability"}, "^TestFIFO"
 	{"linearizability/fifo.go", `apart > int64(float64(r.window)*(1-r.drift)) {`, `apart > int64(float64(r.window)*(1+r.drift)) {`, "drift widens the deduplication window against the queue"},
 	{"linearizability/fifo.go", `sums[i+1] = change{ch.at, sums[i].later + ch.later, sums[i].forever + ch.forever}`, `sums[i+1] = change{ch.at, ch.later, ch.forever}`, "only the last message that came counts against an empty reply"},
 	{"linearizability/fifo.go", `case m.first != nil && m.first.inv > m.send.end:`, `case false:`, "messages that were delivered later do not count against an empty reply"},
-	{"linearizability/fifo.go", `m.miss(first)
-`, ``, "sequence numbers of the queue decide nothing"},
+	{"linearizability/fifo.go", `m.most.send.Number < b.least.send.Number`, `m.most.send.Number > b.least.send.Number`, "sequence numbers of the queue are read the wrong way round"},
+	{"linearizability/fifo.go", `if top == nil || numbered[i].send.Number > top.send.Number {`, `if top == nil {`, "what was there before a message without a number is taken for the first that was there"},
+	{"linearizability/fifo.go", `	m.least = top
+`, ``, "nothing with a number comes before a message without one"},
+	{"linearizability/fifo.go", `all[i].send.inv > m.send.ret() })]
+		}
+	}
+	out`, `all[i].send.inv > m.send.inv })]
+		}
+	}
+	out`, "a message without a number comes before all that were sent later"},
+	{"linearizability/fifo.go", `m.send.Number > 0 && !m.copied`, `m.send.Number > 0`, "the number of a recognised copy is taken for its own"},
+	{"linearizability/fifo.go", `			case m.first != nil && !leased(d):
+				c.twice(m.send, m.first, d)
+`, ``, "what was refused in the end may be delivered twice before"},
+	{"linearizability/fifo_online.go", `least: k.top}`, `}`, "online: nothing with a number comes before a message without one"},
+	{"linearizability/fifo_online.go", `b.send.inv > a.first.end && !b.numbered()`, `b.send.inv > a.send.inv && !b.numbered()`, "online: what was sent while a message was open came in after it"},
+	{"linearizability/fifo_online.go", `			if raise(b) {
+				overtaking = append(overtaking, b)
+			}
+`, ``, "online: a number that becomes known late says nothing of what was delivered meanwhile"},
+	{"linearizability/fifo_online.go", `		k.mixed = true
+`, ``, "online: a message without a number comes before none"},
+	{"linearizability/fifo_online.go", `		if a.precedes(o) {
+			m.miss(k, a, o)
+		}
+	}
+	for`, `	}
+	for`, "online: a late number does not show that the message was overtaken"},
+	{"linearizability/fifo_online.go", `		if a.first == nil && a.precedes(b) {
+			m.miss(k, a, b)
+		}
+`, ``, "online: numbers decide nothing while messages wait"},
+	{"linearizability/fifo_online.go", `old := o.send.end < oldest`, `old := true`, "online: numbers are forgotten while sends are open"},
+	{"linearizability/fifo_online.go", `return o.first.end < oldest`, `return true`, "online: deliveries are forgotten while sends are open"},
+	{"linearizability/fifo_online.go", `case a.first != nil && (a.missed > a.first.inv || excused):`, `case a.first != nil && excused:`, "online: deliveries that overlap have an order"},
+	{"linearizability/fifo_online.go", `case excused || len(a.partners) > 0 || len(k.lost) > 0 && before(k.lost[0]):`, `case excused || len(a.partners) > 0:`, "online: a lost Dequeue excuses nothing"},
+	{"linearizability/fifo_online.go", `if len(p.left) == 0 {
+					return true
+				}
+				open = true`, `return true`, "online: an empty Dequeue is right as soon as few messages were left"},
+	{"linearizability/fifo_online.go", `late = late || a.first != nil && a.first.inv > p.at
+`, ``, "online: a delivery that began later may explain an empty queue"},
 	{"linearizability/fifo.go", `if ended != nil && ended.in() < m.send.inv {`, `if false {`, "sequence numbers need not agree with real time"},
 	{"linearizability/fifo.go", `case proof == nil || proof.inv < m.send.end:`, `case proof == nil:`, "an empty reply before the acknowledgement proves a loss"},
 }}
