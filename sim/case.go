@@ -24,7 +24,7 @@ type Case struct {
 	Clients     int    `json:"clients"`
 	Rate        int    `json:"rate"`    // records per second of all producers; 0: as fast as they can
 	LoadMS      int64  `json:"load_ms"` // virtual
-	Store       string `json:"store"`   // "memory"
+	Store       string `json:"store"`   // "memory", or "segment": the broker's own, on a simulated disk
 	Plant       string `json:"plant,omitempty"`
 	Timers      Timers `json:"timers"`
 	Net         Net    `json:"net"`
@@ -120,7 +120,7 @@ func (c Case) Validate() error {
 	case c.LoadMS < 100 || c.LoadMS > 24*3600*1000:
 		return bad("load_ms", c.LoadMS, "100 to a day")
 	case c.disk() == nil:
-		return bad("store", fmt.Sprintf("%q", c.Store), "memory")
+		return bad("store", fmt.Sprintf("%q", c.Store), "memory or segment")
 	case t.Session <= 0 || t.Heartbeat <= 0 || t.Lag <= 0 || t.FetchWait < 0 || t.RaftTick <= 0 || t.Election < 3*t.RaftTick || t.Rebalance < 0 || t.Checkpoint < 0:
 		return bad("timers", fmt.Sprintf("%+v", t), "positive times, the election time-out at least three ticks")
 	}
@@ -131,6 +131,8 @@ func (c Case) disk() func(int) cluster.Disk {
 	switch c.Store {
 	case "memory":
 		return cluster.Memory
+	case "segment":
+		return cluster.Segments(segmentBytes)
 	}
 	return nil
 }
@@ -146,6 +148,9 @@ func (c Case) cluster() cluster.Config {
 		FlushLeast: us(c.Net.FlushLeast), FlushMost: us(c.Net.FlushMost), Disk: c.disk(),
 	}
 }
+
+// segmentBytes is small, so that logs of the length that a run gives them have several segments.
+const segmentBytes = 16 << 10
 
 // topic is the topic of every simulated run.
 const topic = "t"

@@ -41,9 +41,9 @@ func (f *inode) cut(size int64) {
 // resized cuts bytes, or adds zeros.
 func resized(b []byte, size int64) []byte {
 	if size <= int64(len(b)) {
-		return b[:size:size]
+		return b[:size]
 	}
-	return append(b[:len(b):len(b)], make([]byte, size-int64(len(b)))...)
+	return append(b, make([]byte, size-int64(len(b)))...)
 }
 
 // flush makes the sectors that were written durable, and only those: one whose flush has failed before is not among them.
