@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/magiconair/properties"
+
+	"ackproof/broker/core/group"
 )
 
 // Config is one node's configuration: the properties of LoadConfig, parsed. Names and defaults are Kafka's where Kafka has the property; see
@@ -38,6 +41,10 @@ type Config struct {
 	IndexBytes        int64 // log.index.interval.bytes, of store segment
 	ProducerExpiry    time.Duration
 	CheckpointEach    time.Duration
+
+	Groups             group.Config
+	OffsetsPartitions  int32
+	OffsetsReplication int16
 
 	LagTime               time.Duration
 	SessionTimeout        time.Duration
@@ -145,6 +152,12 @@ func (c *Config) check() error {
 		return fmt.Errorf("broker.session.timeout.ms = %d must be above broker.heartbeat.interval.ms = %d", c.SessionTimeout.Milliseconds(), c.HeartbeatEach.Milliseconds())
 	case c.LagTime <= c.FetchWait:
 		return fmt.Errorf("replica.lag.time.max.ms = %d must be above replica.fetch.wait.max.ms = %d", c.LagTime.Milliseconds(), c.FetchWait.Milliseconds())
+	case c.Groups.MinSession > c.Groups.MaxSession:
+		return fmt.Errorf("group.min.session.timeout.ms = %d must not be above group.max.session.timeout.ms = %d", c.Groups.MinSession.Milliseconds(), c.Groups.MaxSession.Milliseconds())
+	case c.Groups.MaxMetadata > math.MaxInt16:
+		return fmt.Errorf("offset.metadata.max.bytes = %d must not be above %d", c.Groups.MaxMetadata, math.MaxInt16)
+	case c.Groups.ConsumerSession <= c.Groups.ConsumerHeartbeat:
+		return fmt.Errorf("group.consumer.session.timeout.ms = %d must be above group.consumer.heartbeat.interval.ms = %d", c.Groups.ConsumerSession.Milliseconds(), c.Groups.ConsumerHeartbeat.Milliseconds())
 	}
 	dir, err := filepath.Abs(c.LogDir)
 	if err != nil {

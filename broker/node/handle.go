@@ -11,7 +11,7 @@ import (
 	"ackproof/broker/wire"
 )
 
-// Handle implements wire.Handler. Produce, Fetch and DeleteRecords take effect at once and are answered later; everything else is answered before the
+// Handle implements wire.Handler. Produce, Fetch, DeleteRecords and what is about groups take effect at once and are answered later; everything else is answered before the
 // connection's next request is read.
 func (n *Node) Handle(ctx context.Context, q wire.Request) wire.Pending {
 	switch body := q.Body.(type) {
@@ -21,6 +21,9 @@ func (n *Node) Handle(ctx context.Context, q wire.Request) wire.Pending {
 		return n.handleFetch(body)
 	case *kmsg.DeleteRecordsRequest:
 		return n.handleDeleteRecords(body)
+	case *kmsg.JoinGroupRequest, *kmsg.SyncGroupRequest, *kmsg.HeartbeatRequest, *kmsg.LeaveGroupRequest, *kmsg.OffsetCommitRequest, *kmsg.OffsetFetchRequest, *kmsg.OffsetDeleteRequest,
+		*kmsg.ListGroupsRequest, *kmsg.DescribeGroupsRequest, *kmsg.DeleteGroupsRequest, *kmsg.ConsumerGroupHeartbeatRequest, *kmsg.ConsumerGroupDescribeRequest:
+		return n.handleGroup(ctx, q)
 	case *wire.Raft:
 		n.handleRaft(body)
 		return wire.Ready(nil)
@@ -41,7 +44,7 @@ func (n *Node) answer(ctx context.Context, q wire.Request) (kmsg.Response, error
 	case *kmsg.OffsetForLeaderEpochRequest:
 		return n.handleEpochEnd(body), nil
 	case *kmsg.FindCoordinatorRequest:
-		return n.handleFindCoordinator(body), nil
+		return n.handleFindCoordinator(ctx, body), nil
 	case *kmsg.InitProducerIDRequest:
 		return n.handleInitProducerID(ctx, body), nil
 	case *kmsg.DescribeClusterRequest:

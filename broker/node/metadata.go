@@ -3,11 +3,13 @@ package node
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/group"
 	"ackproof/broker/core/host"
 )
 
@@ -101,9 +103,7 @@ func (n *Node) createMissing(ctx context.Context, names []string) *view {
 	q := kmsg.NewPtrCreateTopicsRequest()
 	q.Version, q.TimeoutMillis = 7, int32(autoCreateWait/time.Millisecond)
 	for _, name := range names {
-		t := kmsg.NewCreateTopicsRequestTopic()
-		t.Topic, t.NumPartitions, t.ReplicationFactor = name, -1, -1
-		q.Topics = append(q.Topics, t)
+		q.Topics = append(q.Topics, n.layoutOf(name))
 	}
 	resp, err := n.askController(ctx, q)
 	if err != nil {
@@ -123,6 +123,22 @@ func (n *Node) createMissing(ctx context.Context, names []string) *view {
 	})
 	return v
 }
+
+// layoutOf says how a topic is made that nobody described: by the defaults, or as groups need it.
+func (n *Node) layoutOf(name string) kmsg.CreateTopicsRequestTopic {
+	t := kmsg.NewCreateTopicsRequestTopic()
+	t.Topic, t.NumPartitions, t.ReplicationFactor = name, -1, -1
+	if name == group.Topic {
+		t.NumPartitions, t.ReplicationFactor = n.cfg.OffsetsPartitions, min(n.cfg.OffsetsReplication, int16(len(n.cfg.Voters)))
+		for key, value := range map[string]string{"retention.ms": "-1", "max.message.bytes": strconv.Itoa(groupBatchBytes)} {
+			t.Configs = append(t.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: key, Value: &value})
+		}
+	}
+	return t
+}
+
+// groupBatchBytes is the largest batch of the internal topic: the state of one large group is one batch.
+const groupBatchBytes = 64 << 20
 
 // validTopic: Kafka's rule for topic names.
 func validTopic(name string) bool {

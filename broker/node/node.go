@@ -25,6 +25,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"ackproof/broker/core/controller"
+	"ackproof/broker/core/group"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/fault"
 	"ackproof/broker/storage/raftlog"
@@ -51,6 +52,7 @@ type Node struct {
 	alterer    *alterer
 	producers  producerIDs
 	applier    *applier
+	groups     groups
 
 	image        atomic.Pointer[controller.Image] // newest
 	imageNews    news
@@ -82,6 +84,7 @@ func Open(cfg Config, log *slog.Logger) (_ *Node, err error) {
 	n.appliedEpoch.Store(-1)
 	n.view.Store(newView(&controller.Image{}))
 	n.alterer, n.producers.n, n.fetchers.n = newAlterer(n), n, n
+	n.groups = groups{n: n, again: make(chan struct{}, 1), led: map[int32]*coordinator{}}
 	n.applier = &applier{n: n, failed: map[string]*folder{}}
 	if n.listener, err = listen(cfg); err != nil {
 		return nil, err
@@ -228,6 +231,7 @@ func (n *Node) serve(ctx context.Context, start func(string, func(context.Contex
 	start("metadata", n.applier.run)
 	start("in-sync sets", quiet(n.alterer.run))
 	start("clock", quiet(n.tick))
+	start("groups", quiet(n.groups.run))
 	return n.live(ctx, previous)
 }
 
@@ -277,9 +281,14 @@ func (n *Node) hooks() replicaHooks {
 	return replicaHooks{
 		self:     n.cfg.NodeID,
 		alterISR: n.alterer.add,
-		role:     func(r *replica) { n.fetchers.kick(n.running, r) },
-		rebuilt:  n.rebuilt,
-		note:     func(what string, r *replica) { n.log.Error(what, "partition", r.String()) },
+		role: func(r *replica) {
+			n.fetchers.kick(n.running, r)
+			if r.topic == group.Topic {
+				poke(n.groups.again)
+			}
+		},
+		rebuilt: n.rebuilt,
+		note:    func(what string, r *replica) { n.log.Error(what, "partition", r.String()) },
 		offline: func(r *replica, err error) {
 			n.log.Error("replica is offline", "partition", r.String(), "error", err)
 			n.repairs.Add(1)

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/group"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/record"
 	"ackproof/broker/wire"
@@ -26,6 +27,9 @@ type produce struct {
 	left  atomic.Int32 // replies that are missing, and one until all partitions have been stepped
 	done  chan struct{}
 }
+
+// produceToken is the token of a partition.Produce.
+type produceToken interface{ reply(partition.ProduceReply) }
 
 // produceSlot is the place of one partition in the answer; it is the token of its Produce.
 type produceSlot struct {
@@ -62,6 +66,10 @@ func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, top
 		slot.fail(kerr.TransactionalIDAuthorizationFailed, "transactions are not served")
 		return
 	}
+	if topic.Topic == group.Topic || topic.Topic == "" && internalID(slot.p.view, topic.TopicID) {
+		slot.fail(kerr.InvalidTopicException, "clients cannot write to internal topics")
+		return
+	}
 	if q.Acks < -1 || q.Acks > 1 {
 		slot.fail(kerr.InvalidRequiredAcks, fmt.Sprintf("acks = %d, expected -1, 0 or 1", q.Acks))
 		return
@@ -84,6 +92,11 @@ func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, top
 	default:
 		r.step(partition.Produce{Token: slot, Batch: batch, Acks: q.Acks, Deadline: deadline})
 	}
+}
+
+func internalID(v *view, id [16]byte) bool {
+	t := v.byID[id]
+	return t != nil && t.Name == group.Topic
 }
 
 // fail answers the partition without asking its replica.

@@ -42,14 +42,7 @@ func Properties() []Property {
 		{"broker.rack", "", "told to clients", func(c *Config, v string) error { c.Rack = v; return nil }},
 
 		{"num.partitions", "1", "partitions of a topic that is created without a number", int32Of(func(c *Config) *int32 { return &c.Partitions }, 1)},
-		{"default.replication.factor", "1", "replicas of a topic that is created without a number", func(c *Config, v string) error {
-			n, err := strconv.ParseInt(v, 10, 16)
-			if err != nil || n < 1 {
-				return errors.New("expected a number from 1 to 32767")
-			}
-			c.ReplicationFactor = int16(n)
-			return nil
-		}},
+		{"default.replication.factor", "1", "replicas of a topic that is created without a number", int16Of(func(c *Config) *int16 { return &c.ReplicationFactor })},
 		{"min.insync.replicas", "1", "in-sync replicas that acks=all needs (R3, R4)", intOf(func(c *Config) *int { return &c.MinISR }, 1)},
 		{"unclean.leader.election.enable", "false", "elect a replica that is not in sync rather than none: permits loss (R17)", boolOf(func(c *Config) *bool { return &c.Unclean })},
 		{"auto.create.topics.enable", "true", "create a topic that a client asks the metadata of", boolOf(func(c *Config) *bool { return &c.AutoCreate })},
@@ -80,6 +73,26 @@ func Properties() []Property {
 		{"log.index.interval.bytes", "4096", "bytes of a log per entry of its index, of store segment", int64Of(func(c *Config) *int64 { return &c.IndexBytes }, 1)},
 		{"producer.id.expiration.ms", "86400000", "when an idle producer's sequence is forgotten (R29)", msOf(func(c *Config) *time.Duration { return &c.ProducerExpiry })},
 		{"replica.high.watermark.checkpoint.interval.ms", "5000", "how often the high watermark is saved", msOf(func(c *Config) *time.Duration { return &c.CheckpointEach })},
+
+		{"offsets.topic.num.partitions", "50", "partitions of __consumer_offsets, once it is made", int32Of(func(c *Config) *int32 { return &c.OffsetsPartitions }, 1)},
+		{"offsets.topic.replication.factor", "3", "replicas of __consumer_offsets; at most one for each broker", int16Of(func(c *Config) *int16 { return &c.OffsetsReplication })},
+		{"offset.metadata.max.bytes", "4096", "longest metadata of a committed offset", intOf(func(c *Config) *int { return &c.Groups.MaxMetadata }, 0)},
+		{"offsets.commit.timeout.ms", "5000", "how long an answer about groups waits for its records to be committed", msOf(func(c *Config) *time.Duration { return &c.Groups.CommitTimeout })},
+		{"offsets.retention.minutes", "10080", "offsets of a group without members are forgotten after this", func(c *Config, v string) error {
+			n, err := strconv.ParseInt(v, 10, 32)
+			if err != nil || n < 1 {
+				return errors.New("expected minutes, at least 1")
+			}
+			c.Groups.OffsetsRetention = time.Duration(n) * time.Minute
+			return nil
+		}},
+		{"offsets.retention.check.interval.ms", "600000", "how often that is looked at", msOf(func(c *Config) *time.Duration { return &c.Groups.RetentionCheck })},
+		{"group.initial.rebalance.delay.ms", "3000", "how long the first round of a group waits for more members", msOf(func(c *Config) *time.Duration { return &c.Groups.InitialRebalanceDelay })},
+		{"group.min.session.timeout.ms", "6000", "shortest session that a member may ask for", msOf(func(c *Config) *time.Duration { return &c.Groups.MinSession })},
+		{"group.max.session.timeout.ms", "1800000", "longest session that a member may ask for", msOf(func(c *Config) *time.Duration { return &c.Groups.MaxSession })},
+		{"group.max.size", "10000", "members of a group, of either protocol", intOf(func(c *Config) *int { return &c.Groups.MaxSize }, 1)},
+		{"group.consumer.session.timeout.ms", "45000", "session of members of the newer protocol (KIP-848)", msOf(func(c *Config) *time.Duration { return &c.Groups.ConsumerSession })},
+		{"group.consumer.heartbeat.interval.ms", "5000", "how often they send a heartbeat", msOf(func(c *Config) *time.Duration { return &c.Groups.ConsumerHeartbeat })},
 
 		{"replica.lag.time.max.ms", "30000", "how long a follower may not be caught up before it leaves the in-sync set (R15)", msOf(func(c *Config) *time.Duration { return &c.LagTime })},
 		{"broker.session.timeout.ms", "9000", "a broker without heartbeats is fenced after this", msOf(func(c *Config) *time.Duration { return &c.SessionTimeout })},
@@ -198,6 +211,17 @@ func loopback(c *Config, v string) error {
 	}
 	c.Pprof = v
 	return nil
+}
+
+func int16Of(field func(*Config) *int16) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		n, err := strconv.ParseInt(v, 10, 16)
+		if err != nil || n < 1 {
+			return errors.New("expected a number from 1 to 32767")
+		}
+		*field(c) = int16(n)
+		return nil
+	}
 }
 
 func int32Of(field func(*Config) *int32, least int32) func(*Config, string) error {

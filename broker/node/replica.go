@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/storage"
@@ -74,6 +76,23 @@ func (r *replica) step(in partition.Input) {
 	}
 }
 
+// stepAsLeader appends if the replica leads in that epoch, and refuses otherwise: what was decided in one epoch must not be written in a later one.
+func (r *replica) stepAsLeader(epoch int32, in partition.Produce) {
+	var out outcome
+	r.mu.Lock()
+	if s := r.core.Status(); r.closed || s.Role != partition.Leader || s.LeaderEpoch != epoch {
+		r.mu.Unlock()
+		in.Token.(produceToken).reply(partition.ProduceReply{Token: in.Token, Code: kerr.NotLeaderForPartition.Code, BaseOffset: -1})
+		return
+	}
+	r.stepLocked(in, &out)
+	r.mu.Unlock()
+	r.deliver(&out)
+	if out.drain {
+		r.drain()
+	}
+}
+
 // settle waits until no storage effect is under way: memory that was given to an Append without Keep is free again.
 func (r *replica) settle() {
 	r.mu.Lock()
@@ -112,7 +131,7 @@ func (r *replica) deliver(out *outcome) {
 	for _, e := range out.effects {
 		switch e := e.(type) {
 		case partition.ProduceReply:
-			e.Token.(*produceSlot).reply(e)
+			e.Token.(produceToken).reply(e)
 		case partition.FetchReply:
 			e.Token.(*fetchSlot).reply = e
 		case partition.Wake:

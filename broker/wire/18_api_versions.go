@@ -31,5 +31,11 @@ func (t *Table) ApiVersions(q Request) *kmsg.ApiVersionsResponse {
 		k.ApiKey, k.MinVersion, k.MaxVersion = a.Key, a.Advertise, a.Max
 		resp.ApiKeys = append(resp.ApiKeys, k)
 	}
+	if q.Version >= 3 {
+		// Clients offer the protocol of KIP-848 only where this feature is on.
+		resp.FinalizedFeaturesEpoch = 0
+		resp.SupportedFeatures = []kmsg.ApiVersionsResponseSupportedFeature{{Name: "group.version", MaxVersion: 1}}
+		resp.FinalizedFeatures = []kmsg.ApiVersionsResponseFinalizedFeature{{Name: "group.version", MinVersionLevel: 1, MaxVersionLevel: 1}}
+	}
 	return resp
 }

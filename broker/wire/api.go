@@ -45,10 +45,11 @@ type Table struct {
 // APIs lists every API of this package, in the order of the keys.
 func APIs() []API {
 	return []API{
-		produceAPI(), fetchAPI(), listOffsetsAPI(), metadataAPI(), findCoordinatorAPI(), apiVersionsAPI(), createTopicsAPI(), deleteTopicsAPI(), deleteRecordsAPI(),
-		initProducerIDAPI(), offsetForLeaderEpochAPI(), describeConfigsAPI(), createPartitionsAPI(), electLeadersAPI(), incrementalAlterConfigsAPI(),
-		describeQuorumAPI(), alterPartitionAPI(), envelopeAPI(), describeClusterAPI(), brokerRegistrationAPI(), brokerHeartbeatAPI(),
-		allocateProducerIDsAPI(), describeTopicPartitionsAPI(), raftAPI(),
+		produceAPI(), fetchAPI(), listOffsetsAPI(), metadataAPI(), offsetCommitAPI(), offsetFetchAPI(), findCoordinatorAPI(), joinGroupAPI(),
+		heartbeatAPI(), leaveGroupAPI(), syncGroupAPI(), describeGroupsAPI(), listGroupsAPI(), apiVersionsAPI(), createTopicsAPI(), deleteTopicsAPI(), deleteRecordsAPI(),
+		initProducerIDAPI(), offsetForLeaderEpochAPI(), describeConfigsAPI(), createPartitionsAPI(), deleteGroupsAPI(), electLeadersAPI(), incrementalAlterConfigsAPI(),
+		offsetDeleteAPI(), describeQuorumAPI(), alterPartitionAPI(), envelopeAPI(), describeClusterAPI(), brokerRegistrationAPI(), brokerHeartbeatAPI(),
+		allocateProducerIDsAPI(), consumerGroupHeartbeatAPI(), consumerGroupDescribeAPI(), describeTopicPartitionsAPI(), raftAPI(),
 	}
 }
 

@@ -13,6 +13,7 @@ type Request struct {
 	Version     int16
 	Correlation int32
 	ClientID    string // "" if null
+	Host        string // the peer's address in Kafka's form, "/127.0.0.1"; set by the Server
 	Body        kmsg.Request
 	// TooNew is set for an ApiVersions request above the served range only: its body was not parsed, and the answer is version 0 with
 	// UNSUPPORTED_VERSION (KIP-511).

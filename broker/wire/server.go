@@ -196,6 +196,7 @@ func (s *Server) note(log *slog.Logger, err error) {
 // read reads and handles requests until the connection ends.
 func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay, waiting *atomic.Int64) error {
 	frames := NewFrameReader(conn, s.cfg.MaxFrameBytes, s.cfg.Idle)
+	host, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // "" for a connection without one
 	for {
 		err := frames.Await()
 		if err != nil && timedOut(err) && waiting.Load() > 0 {
@@ -213,6 +214,7 @@ func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay,
 		if err != nil {
 			return err
 		}
+		q.Host = "/" + host
 		s.counters.requests.Add(1)
 		waiting.Add(1)
 		u := underWay{correlation: q.Correlation, key: q.API.Key}
