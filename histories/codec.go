@@ -259,17 +259,20 @@ func (c *cursor) uvarint() uint64 {
 }
 
 func (c *cursor) varint() int64 {
+	if at := c.at; at < len(c.b) && c.b[at] < 0x80 { // the usual length
+		c.at++
+		return int64(c.b[at]>>1) ^ -int64(c.b[at]&1)
+	}
+	return c.longVarint()
+}
+
+func (c *cursor) longVarint() int64 {
 	u := c.uvarint()
 	return int64(u>>1) ^ -int64(u&1)
 }
 
 // narrow reads a number that must fit the bits of a smaller field.
 func (c *cursor) narrow(bits uint) int64 {
-	if c.at < len(c.b) && c.b[c.at] < 0x80 {
-		u := int64(c.b[c.at])
-		c.at++
-		return u>>1 ^ -(u & 1)
-	}
 	v := c.varint()
 	if limit := int64(1) << (bits - 1); v < -limit || v >= limit {
 		c.bad = true

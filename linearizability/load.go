@@ -203,7 +203,7 @@ func (h *history) written(r histories.Run, first int32) {
 	if n := len(p.spans); n > 0 && p.spans[n-1].from+int64(p.spans[n-1].count) == r.Sequence {
 		p.spans[n-1].count += r.Count
 	} else {
-		p.spans = push(p.spans, span{r.Sequence, int32(len(p.records)), r.Count})
+		p.spans = append(p.spans, span{r.Sequence, int32(len(p.records)), r.Count})
 	}
 	for i := range r.Count {
 		p.records = append(p.records, first+i)

@@ -25,7 +25,10 @@ type bounds struct {
 // its own acknowledged append and, from L2 on, of reads that returned it and of answers that counted it.
 func (h *history) upper(p *part, t *tally, l level) bounds {
 	n := len(p.at)
-	b := bounds{make([]instant, n), make([]int32, n), make([]int32, n)}
+	if cap(t.room.by) < n { // of the partition before
+		t.room = bounds{make([]instant, n), make([]int32, n), make([]int32, n)}
+	}
+	b := bounds{t.room.by[:n], t.room.op[:n], t.room.of[:n]}
 	for i := range b.by {
 		b.by[i], b.op[i], b.of[i] = endless, none, int32(i)
 	}

@@ -37,6 +37,7 @@ type tally struct {
 	appends, offsets, answers   int64
 	holes                       int64 // unread offsets that only batches of unknown outcome could fill
 	staleReads                  int64
+	room                        bounds
 }
 
 func newTally(h *history, c model.Contract) *tally {
