@@ -28,7 +28,7 @@ func Moments() []Moment { return []Moment{Calm, Recovering, Overlap} }
 type Cover struct {
 	Kind      string         `json:"kind"`
 	Role      string         `json:"role"`      // "leader", "followers", …, without the partition
-	Begun     int            `json:"begun"`     // all
+	Planned   int            `json:"planned"`   // all, whether they had an effect or could not even begin
 	Effective map[Moment]int `json:"effective"` // those that had an effect
 }
 
@@ -43,7 +43,7 @@ func coverage(runs []model.Results) []Cover {
 				out = append(out, Cover{Kind: f.Kind, Role: role, Effective: map[Moment]int{}})
 				at = len(out) - 1
 			}
-			out[at].Begun++
+			out[at].Planned++
 			if f.Effective {
 				out[at].Effective[momentOf(run.Faults, i)]++
 			}

@@ -77,7 +77,7 @@ func (t TestOutcome) properties() [][2]string {
 		}
 	}
 	for _, c := range t.Coverage {
-		faults += c.Begun
+		faults += c.Planned
 		for _, n := range c.Effective {
 			effective += n
 		}

@@ -152,9 +152,9 @@ func TestCoverage(t *testing.T) {
 	r := results("", "held")
 	got := coverage([]model.Results{r, r})
 	want := map[string]Cover{
-		"kill leader":          {Begun: 4, Effective: map[Moment]int{Calm: 2, Recovering: 2}},
-		"pause followers":      {Begun: 2, Effective: map[Moment]int{Overlap: 2}},
-		"partition controller": {Begun: 4, Effective: map[Moment]int{Calm: 2}},
+		"kill leader":          {Planned: 4, Effective: map[Moment]int{Calm: 2, Recovering: 2}},
+		"pause followers":      {Planned: 2, Effective: map[Moment]int{Overlap: 2}},
+		"partition controller": {Planned: 4, Effective: map[Moment]int{Calm: 2}},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("%+v", got)
@@ -162,7 +162,7 @@ func TestCoverage(t *testing.T) {
 	for _, c := range got {
 		w := want[c.Kind+" "+c.Role]
 		for _, m := range Moments() {
-			if c.Begun != w.Begun || c.Effective[m] != w.Effective[m] {
+			if c.Planned != w.Planned || c.Effective[m] != w.Effective[m] {
 				t.Errorf("%+v, expected %+v", c, w)
 			}
 		}

@@ -182,7 +182,7 @@ func (t TestOutcome) coverageTable() string {
 
 // without is how many faults had no effect.
 func (c Cover) without() int {
-	n := c.Begun
+	n := c.Planned
 	for _, hit := range c.Effective {
 		n -= hit
 	}

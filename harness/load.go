@@ -64,6 +64,7 @@ func (r *run) wait(ctx context.Context, length time.Duration, certain <-chan str
 	defer end.Stop()
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
+	var speed pace
 	for {
 		select {
 		case <-end.C:
@@ -73,9 +74,33 @@ func (r *run) wait(ctx context.Context, length time.Duration, certain <-chan str
 		case <-certain:
 			return
 		case <-tick.C:
-			r.Observer.Tick(time.Since(begin), fmt.Sprintf("%d records acknowledged, %d of %d faults begun", r.counters.Total(), r.begun.Load(), len(r.schedule.Faults)))
+			since, acked := time.Since(begin), r.counters.Total()
+			r.Observer.Tick(since, fmt.Sprintf("%d acked, %.0f/s, %d of %d faults", acked, speed.at(since, acked), r.begun.Load(), len(r.schedule.Faults)))
 		}
 	}
+}
+
+// pace is the rate over about the last second. The zero value is ready.
+type pace struct {
+	seen []paceMark // the oldest first
+}
+
+type paceMark struct {
+	at    time.Duration
+	total int64
+}
+
+// at takes the total so far and gives the rate per second.
+func (p *pace) at(now time.Duration, total int64) float64 {
+	p.seen = append(p.seen, paceMark{now, total})
+	for len(p.seen) > 2 && p.seen[1].at <= now-time.Second {
+		p.seen = p.seen[1:]
+	}
+	first := p.seen[0]
+	if now <= first.at {
+		return 0
+	}
+	return float64(total-first.total) / (now - first.at).Seconds()
 }
 
 func (r *run) startClients(hard context.Context, stop chan struct{}, all *sync.WaitGroup) error {

@@ -16,26 +16,23 @@ func Contract(c model.Contract) string {
 		acks = "all"
 	}
 	var out strings.Builder
-	out.WriteString(wrap("contract   ", fmt.Sprintf("%s, workload %s: %s × %s, min.insync.replicas=%d, acks=%s, idempotence %s, unclean election %s, flush %s",
-		c.System, c.Workload, plural(c.Partitions, "partition"), copies(c.Replication), c.MinISR, acks,
-		onOff(c.Idempotent), onOff(c.Unclean), flush(c.FlushEach))))
+	out.WriteString(wrap("contract   ", fmt.Sprintf("%s on %s, %s × %s, acks=%s, min in sync %d, idempotence %s, unclean election %s, flush %s",
+		c.Workload, c.System, plural(c.Partitions, "partition"), copies(c.Replication), acks, c.MinISR, onOff(c.Idempotent), onOff(c.Unclean), flush(c.FlushEach))))
+	more := len(c.Promises)
 	if p, ok := c.Promise(model.NoLoss); ok {
 		out.WriteString(wrap("promised   ", p.Text))
+		more--
 	}
-	var names, permitted []string
+	var permitted []string
 	for _, p := range c.Promises {
-		if p.Claim != model.NoLoss {
-			names = append(names, string(p.Claim))
-		}
 		for _, a := range sortedAnomalies(p.Permits) {
 			permitted = append(permitted, fmt.Sprintf("%s (%s)", a, p.Permits[a]))
 		}
 	}
-	out.WriteString(wrap("also       ", strings.Join(names, ", ")))
 	if len(permitted) == 0 {
 		permitted = []string{"nothing"}
 	}
-	out.WriteString(wrap("permitted  ", strings.Join(permitted, ", ")))
+	out.WriteString(wrap("also       ", fmt.Sprintf("%d more promises, each with its answer at the end; permitted: %s", more, strings.Join(permitted, ", "))))
 	return out.String()
 }
 

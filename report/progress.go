@@ -36,7 +36,7 @@ func NewProgress(out io.Writer, quiet bool) *Progress {
 
 // Planned prints what the run will do and how to repeat it, before anything happens.
 func (p *Progress) Planned(seed int64, replay string, contract model.Contract, faults int) {
-	p.Note(fmt.Sprintf("seed %d  (repeat with: %s)\n%sfaults     %s planned", seed, replay, Contract(contract), number(faults)))
+	p.say(fmt.Sprintf("seed %d  (repeat with: %s)\n%sfaults     %s planned", seed, Visible(replay), Contract(contract), number(faults)))
 }
 
 // Phase begins a phase that lasts about that long; 0: unknown.
@@ -49,7 +49,7 @@ func (p *Progress) Phase(name string, lasts time.Duration) {
 	case p.quiet:
 	case p.tty && lasts > 0:
 		p.bar = progressbar.NewOptions64(lasts.Milliseconds(),
-			progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(fmt.Sprintf("%-6s", name)), progressbar.OptionSetWidth(30),
+			progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(fmt.Sprintf("%-6s", name)), progressbar.OptionSetWidth(20),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetPredictTime(false))
 	default:
 		fmt.Fprintln(p.out, name+" …")
@@ -63,17 +63,27 @@ func (p *Progress) Tick(elapsed time.Duration, text string) {
 	switch {
 	case p.quiet:
 	case p.bar != nil:
-		p.bar.Describe(fmt.Sprintf("%-6s %s", p.phase, text))
+		p.bar.Describe(shorten(fmt.Sprintf("%-6s %s", p.phase, text), width-30)) // beside the bar and its percentage
 		// A bar that cannot be drawn is no reason to stop a run.
 		_ = p.bar.Set64(min(elapsed.Milliseconds(), p.bar.GetMax64()-1))
 	case !p.tty && time.Since(p.last) >= lineEvery:
 		p.last = time.Now()
-		fmt.Fprintf(p.out, "%s %.0f s: %s\n", p.phase, elapsed.Seconds(), text)
+		fmt.Fprintln(p.out, shorten(fmt.Sprintf("%s %.0f s: %s", p.phase, elapsed.Seconds(), text), width))
 	}
 }
 
-// Note prints something that must not be missed, unless quiet is asked for.
+// Note prints something that must not be missed, unless quiet is asked for. Its first line is wrapped, what follows (the end of a log, say) stays as it is.
 func (p *Progress) Note(text string) {
+	first, rest, more := strings.Cut(text, "\n")
+	indent := first[:len(first)-len(strings.TrimLeft(first, " "))]
+	out := wrap(indent, first)
+	if more {
+		out += Visible(rest)
+	}
+	p.say(out)
+}
+
+func (p *Progress) say(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.quiet {

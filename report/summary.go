@@ -16,6 +16,7 @@ type Run struct {
 	// Notes are remarkable things of which no claim speaks, such as a node that ended by itself.
 	Notes  []string
 	Dir    string // the run directory
+	Report string // the page of the run, "" if there is none
 	Replay string // the command that repeats the run
 }
 
@@ -31,16 +32,16 @@ func Summary(r Run) string {
 	if proof, where := firstProof(res.Claims); proof != nil {
 		out.WriteString("\n" + proofText(*proof, where))
 	}
-	for _, n := range r.Notes {
-		out.WriteString("\n" + note(n))
-	}
-	out.WriteString("\n" + faults(res))
 	if p := permitted(res.Claims); p != "" {
 		out.WriteString("\n" + p)
 	}
 	if u := unshown(res.Claims); u != "" {
 		out.WriteString("\n" + u)
 	}
+	for _, n := range r.Notes {
+		out.WriteString("\n" + note(n))
+	}
+	out.WriteString("\n" + faults(res))
 	out.WriteString("\n" + closing(r))
 	return out.String()
 }
@@ -58,7 +59,7 @@ func note(text string) string {
 	first, rest, _ := strings.Cut(text, "\n")
 	out := wrap("!          ", first)
 	if rest != "" {
-		out += rest + "\n"
+		out += Visible(rest) + "\n"
 	}
 	return out
 }
@@ -111,6 +112,7 @@ func proofText(c model.Certificate, where string) string {
 		about = fmt.Sprintf(", partition %d", c.Partition)
 	}
 	out.WriteString(wrap("proof      ", fmt.Sprintf("%s%s: %s", c.Anomaly, about, c.Sentence)))
+	out.WriteString(drawing(c.Operations))
 	for _, op := range c.Operations {
 		out.WriteString(wrap("           · ", fmt.Sprintf("%s: %s", op.Role, op.Text)))
 	}
@@ -120,24 +122,36 @@ func proofText(c model.Certificate, where string) string {
 	return out.String()
 }
 
-// faults is the table of what was done to the system and whether it had an effect.
+// faults is the table of what was done to the system, a line each; the whole proofs are in the results. Faults without an effect share a line if they share the reason.
 func faults(res model.Results) string {
 	if len(res.Faults) == 0 {
 		return "faults     none\n"
 	}
 	effective := 0
 	var rows strings.Builder
+	var reasons []string
+	idle := map[string][]string{}
 	for _, f := range res.Faults {
-		what := fmt.Sprintf("%s %s", f.Kind, strings.Join(f.Targets, " "))
-		if f.Role != "" {
+		what := strings.TrimSpace(fmt.Sprintf("%s %s", f.Kind, strings.Join(f.Targets, " ")))
+		switch {
+		case f.Role != "" && len(f.Targets) > 0:
 			what += ", " + f.Role
+		case f.Role != "":
+			what += " " + f.Role
 		}
-		effect := "no effect"
-		if f.Effective {
-			effect = "effective"
-			effective++
+		if !f.Effective {
+			if _, ok := idle[f.Proof]; !ok {
+				reasons = append(reasons, f.Proof)
+			}
+			idle[f.Proof] = append(idle[f.Proof], what)
+			continue
 		}
-		rows.WriteString(wrap(fmt.Sprintf("%5.1f–%-5.1f", float64(f.FromMS)/1000, float64(f.ToMS)/1000), fmt.Sprintf("%s: %s: %s", effect, what, f.Proof)))
+		effective++
+		head := fmt.Sprintf("%5.1f–%-5.1f", float64(f.FromMS)/1000, float64(f.ToMS)/1000)
+		rows.WriteString(shorten(strings.ReplaceAll(fmt.Sprintf("%s%s: %s", head, what, f.Proof), "\n", " "), width) + "\n")
+	}
+	for _, reason := range reasons {
+		rows.WriteString(wrap("no effect  ", strings.Join(idle[reason], "; ")+": "+reason))
 	}
 	unavailable := ""
 	if ms, ok := res.UnavailableMS["max"]; ok {
@@ -195,7 +209,10 @@ func closing(r Run) string {
 	t := res.Seconds
 	out.WriteString(wrap("seconds    ", fmt.Sprintf("set-up %.1f, load %.1f, heal %.1f, drain %.1f, check %.1f", t.Setup, t.Load, t.Heal, t.Drain, t.Check)))
 	if r.Dir != "" {
-		out.WriteString("run        " + r.Dir + "\n")
+		out.WriteString("run        " + Visible(r.Dir) + "\n")
+	}
+	if r.Report != "" {
+		out.WriteString("report     " + Visible(r.Report) + "\n")
 	}
 	out.WriteString(wrap("exit       ", fmt.Sprintf("%d: %s", res.Exit, meaning(res.Exit))))
 	return out.String()

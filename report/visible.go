@@ -35,5 +35,5 @@ func hidden(r rune) bool {
 	return r != '\n' && r != '\t' && !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r)
 }
 
-// Wrap breaks text into lines of at most 80 characters; the first begins with head, the others with as many spaces. What does not print is made visible.
-func Wrap(head, text string) string { return wrap(head, Visible(text)) }
+// Wrap breaks text into lines of at most 80 columns; the first begins with head, the others with as many spaces. What does not print is made visible.
+func Wrap(head, text string) string { return wrap(head, text) }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+	"github.com/rivo/uniseg"
 
 	"ackproof/model"
 )
@@ -16,14 +16,14 @@ import (
 // width is the width that every text keeps to, in characters.
 const width = 80
 
-// wrap breaks text into lines of at most width characters; the first begins with head, the others with as many spaces.
+// wrap breaks text into lines of at most width characters; the first begins with head, the others with as many spaces. What does not print is made visible. A word that is
+// longer than a line is broken, unless it is a path.
 func wrap(head, text string) string {
-	indent := strings.Repeat(" ", utf8.RuneCountInString(head))
+	indent := strings.Repeat(" ", uniseg.StringWidth(head))
 	var out strings.Builder
-	line := head
-	empty := true
-	for _, word := range strings.Fields(text) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+	line, empty := head, true
+	for _, word := range words(Visible(text), width-len(indent)) {
+		if !empty && uniseg.StringWidth(line)+1+uniseg.StringWidth(word) > width {
 			out.WriteString(strings.TrimRight(line, " ") + "\n")
 			line, empty = indent, true
 		}
@@ -35,6 +35,30 @@ func wrap(head, text string) string {
 	}
 	out.WriteString(strings.TrimRight(line, " ") + "\n")
 	return out.String()
+}
+
+// words splits text at its spaces, and words that are no path into pieces of at most room columns.
+func words(text string, room int) []string {
+	var out []string
+	for _, word := range strings.Fields(text) {
+		for !strings.Contains(word, "/") && uniseg.StringWidth(word) > room {
+			rest, piece, state := word, "", -1
+			for {
+				cluster, after, w, next := uniseg.FirstGraphemeClusterInString(rest, state)
+				if uniseg.StringWidth(piece)+w > room || rest == "" {
+					break
+				}
+				piece, rest, state = piece+cluster, after, next
+			}
+			if piece == "" {
+				break
+			}
+			out = append(out, piece)
+			word = rest
+		}
+		out = append(out, word)
+	}
+	return out
 }
 
 // number writes 12345 as 12,345.

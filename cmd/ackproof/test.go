@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -219,7 +220,11 @@ func runTest(ctx context.Context, t harness.Test, f testFlags, stdout, stderr io
 	case err != nil:
 		return exitError{code: model.ExitCrash, message: err.Error()}
 	}
-	summary := report.Summary(report.Run{Results: out.Results, Opinion: out.Opinion, Notes: out.Notes, Dir: out.Dir, Replay: out.Replay})
+	page := filepath.Join(out.Dir, "report.html")
+	if _, err := os.Stat(page); err != nil {
+		page = ""
+	}
+	summary := report.Summary(report.Run{Results: out.Results, Opinion: out.Opinion, Notes: out.Notes, Dir: out.Dir, Report: page, Replay: out.Replay})
 	if f.json {
 		raw, err := out.JSON()
 		if err != nil {
