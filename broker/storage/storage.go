@@ -1,6 +1,7 @@
 // Package storage says what a partition replica needs of a disk: the Log interface, the checkpoint that moves with a log,
-// and the readable run of batches that a fetch sends. Implementations: `wal` (tidwall/wal behind a strict wrapper) and
-// `memlog` (memory, for tests and simulation); `storagetest` is the conformance suite that both pass.
+// and the readable run of batches that a fetch sends. Implementations: `wal` (tidwall/wal behind a strict wrapper),
+// `segment` (Kafka's own layout, over the small file interface of `files`) and `memlog` (memory, for tests and simulation); `storagetest` is the
+// conformance suite that all pass.
 //
 // It knows batches and offsets, nothing of leaders, replicas or topics. Start reading at Log.
 package storage

@@ -108,8 +108,8 @@ func (l *Log) publish(batches []record.Batch, keep bool) {
 	}
 }
 
-// roll closes the last segment and begins a new one. It flushes nothing: that would make every producer wait for a segment's worth of disk. The file is kept
-// open until the next Flush or Save does it.
+// roll closes the last segment and begins a new one. It flushes nothing, unless too many wait: that would make every producer wait for a segment's worth of
+// disk. The file is kept open until the next Flush or Save does it.
 func (l *Log) roll() error {
 	p := l.last()
 	l.mu.Lock()
@@ -121,6 +121,11 @@ func (l *Log) roll() error {
 	if l.tail != nil {
 		l.unflushed = append(l.unflushed, l.tail)
 		l.tail = nil
+	}
+	if len(l.unflushed) > maxUnflushed {
+		if err := l.flushClosed(); err != nil {
+			return err
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,6 +35,8 @@ const (
 	DefaultIndexBytes = 4096
 	// maxOpenFiles is how many files a log keeps open for reading between reads, and how many closed segments keep their index in memory.
 	maxOpenFiles = 4
+	// maxUnflushed is how many closed segments may wait for a flush: each keeps a file open.
+	maxUnflushed = 16
 )
 
 // Options of one log. The zero value is usable.

@@ -63,7 +63,15 @@ func TestRunsOutliveCuts(t *testing.T) {
 func TestOpenFilesAreBounded(t *testing.T) {
 	l := mustOpen(t, storagetest.TempDir(t), Options{SegmentBytes: 1000, IndexBytes: 1})
 	all := storagetest.Batches(0, 200, 1, 1, 100)
-	must(t, l.Append(all, false))
+	for i := range all {
+		must(t, l.Append(all[i:i+1], false))
+		if n := len(l.unflushed); n > maxUnflushed {
+			t.Fatalf("%d closed segments wait for a flush, at most %d expected", n, maxUnflushed)
+		}
+	}
+	if l.recovery == 0 || l.bounds.Durable != 0 {
+		t.Fatalf("recovery point %d, durable %d; expected that segments were flushed and nothing was promised", l.recovery, l.bounds.Durable)
+	}
 	for range 2 {
 		wantContents(t, l, all)
 	}
