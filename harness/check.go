@@ -61,7 +61,7 @@ func (r *run) judge() (judgement, error) {
 		return fail(err)
 	}
 	defer in.Close()
-	answer, err := linearizability.CheckLog(in.All(), r.contract, r.facts, linearizability.Options{Claims: r.Options.Claims})
+	answer, err := linearizability.CheckLog(gapless(in.All()), r.contract, r.facts, linearizability.Options{Claims: r.Options.Claims})
 	if err != nil {
 		return fail(err)
 	}
@@ -88,9 +88,11 @@ func (r *run) assemble(j judgement) {
 	if j.disagreement != nil {
 		r.note("a bug of ackproof: " + j.disagreement.Error())
 	}
-	if bug := r.unconfirmed(a.Verdict()); bug != "" {
-		r.results.Exit = model.ExitCrash
-		r.note("a bug of ackproof: " + bug)
+	for _, bug := range []string{r.unconfirmed(a.Verdict()), r.miscounted(a)} {
+		if bug != "" {
+			r.results.Exit = model.ExitCrash
+			r.note("a bug of ackproof: " + bug)
+		}
 	}
 	if j.opinion.Skipped > 0 {
 		r.opinion = fmt.Sprintf("%d windows not decided (%s)", j.opinion.Skipped, j.opinion.Reason)

@@ -35,7 +35,7 @@ func (r *run) drain(ctx context.Context) error {
 	}
 	r.facts.DrainComplete = len(reasons) == 0
 	r.facts.DrainReason = strings.Join(reasons, "; ")
-	r.mark("end")
+	r.mark(endMark)
 	r.seconds.Drain = time.Since(begin).Seconds()
 	return nil
 }
