@@ -50,6 +50,7 @@ function paintLane(run, lane, from, perPixel, good, bad) {
     if (till >= b + perPixel) { // one operation over several pixels
       const to = Math.min(width, Math.max(x + 1, Math.floor((till - from) / perPixel)));
       good.fill(shades[SHADES], x, to);
+      if (lanes.start[first] >= a) good[x] = shades[0]; // where it begins
       x = to;
       continue;
     }
@@ -57,6 +58,7 @@ function paintLane(run, lane, from, perPixel, good, bad) {
     let busy = lanes.busy[j] - lanes.busy[i] - Math.max(0, Math.min(a, lanes.end[i]) - lanes.start[i]);
     if (j < last && lanes.start[j] < b) busy += b - lanes.start[j];
     good[x++] = shades[Math.max(0, Math.min(SHADES, Math.round(SHADES * busy / perPixel)))];
+    i = j;
   }
   const list = run.lanes.bad[lane];
   for (let k = 0, x = -1; k < list.length; k++) {
