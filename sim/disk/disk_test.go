@@ -19,6 +19,7 @@ import (
 
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/segment"
 	"ackproof/broker/storage/storagetest"
 	"ackproof/sim/disk"
@@ -440,13 +441,14 @@ func TestConformance(t *testing.T) {
 // TestSameChoicesSameDisk: a crash is a function of the choices.
 func TestSameChoicesSameDisk(t *testing.T) {
 	state := func() map[string]string {
-		p := &player{disk: disk.New()}
-		p.disk.StopAt(200, disk.Random(rand.New(rand.NewPCG(1, 2))))
-		if _, _, _, err := p.play(writtenRun(), nil); !errors.Is(err, disk.ErrStopped) {
-			t.Fatal(err)
+		d := disk.New()
+		l, err := segment.Open("/log", segment.Options{FS: d.Mount(), SegmentBytes: 700})
+		must(t, err)
+		for range 20 {
+			must(t, l.Append(sample.Batches(l.Bounds().End, 2, 1, 1, 200), false))
 		}
-		p.disk.PowerLoss(disk.Random(rand.New(rand.NewPCG(3, 4))))
-		return contents(t, p.disk)
+		d.PowerLoss(disk.Random(rand.New(rand.NewPCG(3, 4))))
+		return contents(t, d)
 	}
 	if diff := cmp.Diff(state(), state()); diff != "" {
 		t.Errorf("the same choices gave another disk:\n%s", diff)

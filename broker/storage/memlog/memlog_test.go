@@ -6,6 +6,7 @@ import (
 
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/memlog"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -17,7 +18,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestCrashLosesWhatWasNotFlushed(t *testing.T) {
-	all := storagetest.Batches(0, 6, 2, 1, 10)
+	all := sample.Batches(0, 6, 2, 1, 10)
 	for survive := range 6 {
 		disk := memlog.NewDisk()
 		log, err := disk.Open()
@@ -42,11 +43,11 @@ func TestCrashLosesWhatWasNotFlushed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := storagetest.Contents(again)
+		got, err := sample.Contents(again)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := storagetest.Same(got, all[:min(6, 3+survive)]); err != nil {
+		if err := sample.Same(got, all[:min(6, 3+survive)]); err != nil {
 			t.Fatalf("%d survived: %v", survive, err)
 		}
 	}
@@ -56,7 +57,7 @@ func TestFailedWriteKillsTheHandle(t *testing.T) {
 	broken := errors.New("no space")
 	cp := storage.Checkpoint{}
 	for op, call := range map[memlog.Op]func(storage.Log) error{
-		memlog.Append:   func(l storage.Log) error { return l.Append(storagetest.Batches(2, 1, 1, 1, 1), false) },
+		memlog.Append:   func(l storage.Log) error { return l.Append(sample.Batches(2, 1, 1, 1, 1), false) },
 		memlog.Flush:    storage.Log.Flush,
 		memlog.Truncate: func(l storage.Log) error { return l.Truncate(1, cp) },
 		memlog.Trim:     func(l storage.Log) error { return l.Trim(cp) },
@@ -68,7 +69,7 @@ func TestFailedWriteKillsTheHandle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := log.Append(storagetest.Batches(0, 2, 1, 1, 1), false); err != nil {
+		if err := log.Append(sample.Batches(0, 2, 1, 1, 1), false); err != nil {
 			t.Fatal(err)
 		}
 		disk.Fail = func(got memlog.Op) error {

@@ -14,6 +14,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -45,7 +46,7 @@ func TestDamage(t *testing.T) { storagetest.RunDamage(t, segmentFiles) }
 
 // TestLeftovers: files that we were writing when the end came, and files that are not ours.
 func TestLeftovers(t *testing.T) {
-	all := storagetest.Batches(0, 20, 2, 1, 100)
+	all := sample.Batches(0, 20, 2, 1, 100)
 	m := segmentFiles.Build(t, 700, 0, all)
 	first := fileName(0, logSuffix)
 	half := m[first][:50]
@@ -67,7 +68,7 @@ func TestOtherLayout(t *testing.T) {
 
 // TestIndexIsACache: an index that is missing, cut, foreign or wrong in any bit is made again from the log, also if only a clean marker vouches for the log.
 func TestIndexIsACache(t *testing.T) {
-	all := storagetest.Batches(0, 60, 2, 1, 100)
+	all := sample.Batches(0, 60, 2, 1, 100)
 	for i := range all {
 		all[i] = record.Build(record.Spec{BaseOffset: int64(2 * i), ProducerID: record.NoProducer, Timestamp: int64(1000 + i%7 + 10*i), Values: [][]byte{make([]byte, 60), make([]byte, 60)}})
 	}
@@ -113,7 +114,7 @@ func TestKafkaLayout(t *testing.T) {
 	dir := storagetest.TempDir(t)
 	l := mustOpen(t, dir, Options{SegmentBytes: 20000})
 	must(t, l.Reset(77, storage.Checkpoint{}))
-	all := storagetest.Batches(77, 200, 2, 1, 100)
+	all := sample.Batches(77, 200, 2, 1, 100)
 	must(t, l.Append(all, false))
 	must(t, l.Close(true))
 	m := storagetest.Take(t, dir)
@@ -183,7 +184,7 @@ func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	opts := Options{SegmentBytes: 700}
 	l := mustOpen(t, dir, opts)
-	all := storagetest.Batches(0, 20, 2, 1, 100)
+	all := sample.Batches(0, 20, 2, 1, 100)
 	fits := 700 / len(all[0].Bytes())
 	next := filepath.Join(dir, fileName(int64(2*fits), logSuffix))
 	must(t, os.Symlink("/dev/full", next))
@@ -222,7 +223,7 @@ func TestKill(t *testing.T) {
 		must(t, err)
 		for {
 			end := l.Bounds().End
-			must(t, l.Append(storagetest.Batches(end, 4, count, 1, size), end%2 == 0))
+			must(t, l.Append(sample.Batches(end, 4, count, 1, size), end%2 == 0))
 			storagetest.Acknowledge(l.Bounds().End)
 			if end%(16*count) == 0 {
 				must(t, l.Flush())
@@ -241,14 +242,14 @@ func TestKill(t *testing.T) {
 		if end < acked || end > acked+4*count {
 			t.Fatalf("round %d: the log ends at %d, acknowledged %d", round, end, acked)
 		}
-		wantContents(t, l, storagetest.Batches(0, int(end/count), count, 1, size))
+		wantContents(t, l, sample.Batches(0, int(end/count), count, 1, size))
 		must(t, l.Close(round%2 == 0))
 	}
 }
 
 // TestEpochsAreChecked: a flipped leader epoch is found even where no later batch contradicts it.
 func TestEpochsAreChecked(t *testing.T) {
-	all := append(storagetest.Batches(0, 2, 1, 7, 10), storagetest.Batches(2, 2, 1, 9, 10)...)
+	all := append(sample.Batches(0, 2, 1, 7, 10), sample.Batches(2, 2, 1, 9, 10)...)
 	m := segmentFiles.Build(t, 1<<20, 4, all)
 	name := fileName(0, logSuffix)
 	for i := range all {

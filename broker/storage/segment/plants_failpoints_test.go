@@ -11,6 +11,7 @@ import (
 	"ackproof/broker/fault"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -69,7 +70,7 @@ func TestOrderPlants(t *testing.T) {
 		for _, planted := range []bool{false, true} {
 			var calls []string
 			l := mustOpen(t, storagetest.TempDir(t), Options{FS: counting{calls: &calls}})
-			must(t, l.Append(storagetest.Batches(0, 3, 1, 1, 10), false))
+			must(t, l.Append(sample.Batches(0, 3, 1, 1, 10), false))
 			calls = nil
 			if planted {
 				must(t, fault.Plant(tt.bug))

@@ -8,6 +8,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -23,13 +24,13 @@ func parse(t *testing.T, run storage.Records) []record.Batch {
 // TestRunsOutliveCuts: what a reader was given stays readable and the same, whatever becomes of the log.
 func TestRunsOutliveCuts(t *testing.T) {
 	const size = 4 << 10
-	all := storagetest.Batches(0, 12, 1, 1, size)
+	all := sample.Batches(0, 12, 1, 1, size)
 	for name, change := range map[string]func(*Log) error{
 		"truncate and append": func(l *Log) error {
 			if err := l.Truncate(1, storage.Checkpoint{}); err != nil {
 				return err
 			}
-			return l.Append(storagetest.Batches(1, 11, 1, 2, size), false)
+			return l.Append(sample.Batches(1, 11, 1, 2, size), false)
 		},
 		"trim":  func(l *Log) error { return l.Trim(storage.Checkpoint{LogStart: 12}) },
 		"reset": func(l *Log) error { return l.Reset(0, storage.Checkpoint{}) },
@@ -49,7 +50,7 @@ func TestRunsOutliveCuts(t *testing.T) {
 				}
 			}
 			must(t, change(l))
-			must(t, storagetest.Same(parse(t, run), all))
+			must(t, sample.Same(parse(t, run), all))
 			file := run.Chunks()[0].File.(*os.File)
 			run.Release()
 			if _, err := file.Stat(); err == nil {
@@ -62,7 +63,7 @@ func TestRunsOutliveCuts(t *testing.T) {
 // TestOpenFilesAreBounded: reading a log of many segments uses up neither descriptors nor memory for indexes.
 func TestOpenFilesAreBounded(t *testing.T) {
 	l := mustOpen(t, storagetest.TempDir(t), Options{SegmentBytes: 1000, IndexBytes: 1})
-	all := storagetest.Batches(0, 200, 1, 1, 100)
+	all := sample.Batches(0, 200, 1, 1, 100)
 	for i := range all {
 		must(t, l.Append(all[i:i+1], false))
 		if n := len(l.unflushed); n > maxUnflushed {
@@ -91,7 +92,7 @@ func TestOpenFilesAreBounded(t *testing.T) {
 
 // TestSpansFollowTheIndex: for every range and limit, a read through the index gives what a walk would.
 func TestSpansFollowTheIndex(t *testing.T) {
-	all := storagetest.Batches(0, 40, 2, 1, 60)
+	all := sample.Batches(0, 40, 2, 1, 60)
 	for _, interval := range []int64{1, 200, 1000, 1 << 20} {
 		l := mustOpen(t, storagetest.TempDir(t), Options{SegmentBytes: 2500, IndexBytes: interval})
 		must(t, l.Append(all, false))
@@ -102,7 +103,7 @@ func TestSpansFollowTheIndex(t *testing.T) {
 					want := all[from/2 : max(from/2, min(to/2, from/2+int64(max(1, limit/size))))]
 					run, err := l.Read(from, to, limit)
 					must(t, err)
-					if err := storagetest.Same(parse(t, run), want); err != nil {
+					if err := sample.Same(parse(t, run), want); err != nil {
 						t.Fatalf("index of %d bytes, [%d, %d), %d bytes: %v", interval, from, to, limit, err)
 					}
 					run.Release()
@@ -129,7 +130,7 @@ func (h hooked) Rename(from, to string) error {
 // stick to the old file, which goes on with the old history.
 func TestReaderInsideACut(t *testing.T) {
 	var l *Log
-	old := storagetest.Batches(0, 6, 1, 1, 100)
+	old := sample.Batches(0, 6, 1, 1, 100)
 	reads := 0
 	l = mustOpen(t, storagetest.TempDir(t), Options{FS: hooked{before: func(to string) error {
 		if !strings.HasSuffix(to, logSuffix) {
@@ -141,14 +142,14 @@ func TestReaderInsideACut(t *testing.T) {
 			return err
 		}
 		defer run.Release()
-		return storagetest.Same(parse(t, run), old[:3])
+		return sample.Same(parse(t, run), old[:3])
 	}}})
 	must(t, l.Append(old, false))
 	must(t, l.Truncate(3, storage.Checkpoint{}))
 	if reads != 1 {
 		t.Fatalf("%d reads inside the cut, expected 1", reads)
 	}
-	more := storagetest.Batches(3, 3, 1, 2, 100)
+	more := sample.Batches(3, 3, 1, 2, 100)
 	must(t, l.Append(more, false))
 	wantContents(t, l, append(old[:3:3], more...))
 }
@@ -156,7 +157,7 @@ func TestReaderInsideACut(t *testing.T) {
 // TestIndexOvertakenByACut: a reader that was about to walk a segment when it was cut must not take the shorter file for damage.
 func TestIndexOvertakenByACut(t *testing.T) {
 	dir := storagetest.TempDir(t)
-	all := storagetest.Batches(0, 20, 1, 1, 100)
+	all := sample.Batches(0, 20, 1, 1, 100)
 	l := mustOpen(t, dir, Options{SegmentBytes: 1000})
 	must(t, l.Append(all, false))
 	must(t, l.Close(true))

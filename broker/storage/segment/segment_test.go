@@ -6,6 +6,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/recent"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -41,7 +42,7 @@ func TestSegmentBytesChanged(t *testing.T) {
 	for i, size := range []int64{4096, 300, 2000, 300, 4096} {
 		l := mustOpen(t, dir, Options{SegmentBytes: size})
 		for range 3 {
-			more := storagetest.Batches(l.Bounds().End, 3, 2, int32(i), 200)
+			more := sample.Batches(l.Bounds().End, 3, 2, int32(i), 200)
 			must(t, l.Append(more, false))
 			all = append(all, more...)
 		}
@@ -73,7 +74,7 @@ func mustOpen(t testing.TB, dir string, opts Options) *Log {
 
 func wantContents(t testing.TB, l storage.Log, want []record.Batch) {
 	t.Helper()
-	got, err := storagetest.Contents(l)
+	got, err := sample.Contents(l)
 	must(t, err)
-	must(t, storagetest.Same(got, want))
+	must(t, sample.Same(got, want))
 }

@@ -11,6 +11,7 @@ import (
 
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
+	"ackproof/broker/storage/sample"
 )
 
 // Files says what a store's files look like, for RunDamage.
@@ -96,14 +97,16 @@ func (f Files) Build(t testing.TB, segmentBytes, durable int, batches []record.B
 }
 
 // TwoEpochs is a log in which the leader changes.
-func TwoEpochs() []record.Batch { return append(Batches(0, 3, 2, 4, 20), Batches(6, 3, 2, 5, 20)...) }
+func TwoEpochs() []record.Batch {
+	return append(sample.Batches(0, 3, 2, 4, 20), sample.Batches(6, 3, 2, 5, 20)...)
+}
 
 // CheckRepaired opens and expects these batches, then that the log goes on from there.
 func (f Files) CheckRepaired(t testing.TB, what string, m Image, segmentBytes int, want []record.Batch) {
 	t.Helper()
 	dir := m.Put(t)
 	l := f.openRepaired(t, what, dir, segmentBytes, want)
-	more := Batches(l.Bounds().End, 2, 1, 9, 30)
+	more := sample.Batches(l.Bounds().End, 2, 1, 9, 30)
 	must(t, l.Append(more, false))
 	must(t, l.Close(false))
 	must(t, f.openRepaired(t, what+", opened again", dir, segmentBytes, append(slices.Clone(want), more...)).Close(false))
@@ -116,9 +119,9 @@ func (f Files) openRepaired(t testing.TB, what, dir string, segmentBytes int, wa
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-	got, err := Contents(l)
+	got, err := sample.Contents(l)
 	if err == nil {
-		err = Same(got, want)
+		err = sample.Same(got, want)
 	}
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
@@ -175,7 +178,7 @@ func (f Files) testGarbage(t *testing.T) {
 	one := f.Build(t, 1<<20, 3, all)
 	whole := len(one[f.Segments(one)[0]])
 	for _, segmentBytes := range []int{1 << 20, whole} { // the latter: all of it in the segment before the tail, or just so in one
-		for _, garbage := range [][]byte{{0}, make([]byte, 4096), bytes.Repeat([]byte{0xff}, 100), Batch(13, 1, 5, 10).Bytes()} {
+		for _, garbage := range [][]byte{{0}, make([]byte, 4096), bytes.Repeat([]byte{0xff}, 100), sample.Batch(13, 1, 5, 10).Bytes()} {
 			for _, durable := range []int{3, 6} {
 				m := f.Build(t, segmentBytes, durable, all)
 				names := f.Segments(m)
@@ -212,7 +215,7 @@ func (f Files) testBitFlips(t *testing.T) {
 }
 
 func (f Files) testSegments(t *testing.T) {
-	all := Batches(0, 20, 2, 1, 100)
+	all := sample.Batches(0, 20, 2, 1, 100)
 	const segmentBytes = 700
 	for _, durable := range []int{0, 20} {
 		m := f.Build(t, segmentBytes, durable, all)
@@ -253,7 +256,7 @@ func (f Files) testSegments(t *testing.T) {
 // testMarker: the marker vouches for the files only as long as they look like it.
 func (f Files) testMarker(t *testing.T) {
 	const segmentBytes = 700
-	all := Batches(0, 20, 2, 1, 100)
+	all := sample.Batches(0, 20, 2, 1, 100)
 	dir := TempDir(t)
 	reopen := func(dir string) storage.Log {
 		return open(t, func() (storage.Log, error) { return f.Open(dir, segmentBytes) })
@@ -290,7 +293,7 @@ func (f Files) testMarker(t *testing.T) {
 	})
 	t.Run("of another run", func(t *testing.T) {
 		l := reopen(dir)
-		more := Batches(40, 1, 1, 1, 1)
+		more := sample.Batches(40, 1, 1, 1, 1)
 		must(t, l.Append(more, false))
 		must(t, l.Close(true))
 		f.CheckRepaired(t, "marker", Take(t, dir).With(f.Marker, m[f.Marker]), segmentBytes, append(slices.Clone(all), more...))

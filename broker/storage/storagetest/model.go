@@ -10,6 +10,7 @@ import (
 
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
+	"ackproof/broker/storage/sample"
 )
 
 // model is a log as a slice of batches. It does not say where Start goes in a Trim, for that depends on a store's segments, only what is allowed.
@@ -78,7 +79,7 @@ func (m *model) append(rt *rapid.T) {
 	var batches []record.Batch
 	next := m.end
 	for range rapid.IntRange(1, 6).Draw(rt, "batches") {
-		b := Batch(next, rapid.IntRange(1, 3).Draw(rt, "records"), m.epoch, rapid.SampledFrom([]int{1, 50, 130, 700}).Draw(rt, "size"))
+		b := sample.Batch(next, rapid.IntRange(1, 3).Draw(rt, "records"), m.epoch, rapid.SampledFrom([]int{1, 50, 130, 700}).Draw(rt, "size"))
 		batches = append(batches, b)
 		next = b.NextOffset()
 	}
@@ -115,7 +116,7 @@ func (m *model) read(rt *rapid.T) {
 		bytes += len(b.Bytes())
 		want = append(want, b)
 	}
-	ok(rt, Same(got, want[:min(len(got), len(want))]))
+	ok(rt, sample.Same(got, want[:min(len(got), len(want))]))
 	if (len(got) == 0) != (len(want) == 0) {
 		rt.Fatalf("read [%d, %d) up to %d bytes: %d batches, expected %d", from, to, limit, len(got), len(want))
 	}
@@ -186,9 +187,9 @@ func (m *model) reopen(rt *rapid.T) {
 	log, err := m.store()
 	ok(rt, err)
 	m.log, m.durable = log, m.end
-	got, err := Contents(log)
+	got, err := sample.Contents(log)
 	ok(rt, err)
-	if err := Same(got, m.batches); err != nil && !errors.Is(err, storage.ErrOutOfRange) {
+	if err := sample.Same(got, m.batches); err != nil && !errors.Is(err, storage.ErrOutOfRange) {
 		rt.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
+	"ackproof/broker/storage/sample"
 )
 
 // Store opens one log again and again; each call follows a Close.
@@ -79,7 +80,7 @@ func testEmpty(t *testing.T, store Store) {
 
 func testAppend(t *testing.T, store Store) {
 	log := open(t, store)
-	all := Batches(0, 40, 3, 1, 100)
+	all := sample.Batches(0, 40, 3, 1, 100)
 	must(t, log.Append(all[:1], false))
 	wantBounds(t, log, storage.Bounds{End: 3})
 	must(t, log.Append(all[1:20], true))
@@ -89,7 +90,7 @@ func testAppend(t *testing.T, store Store) {
 	wantBounds(t, log, storage.Bounds{Durable: 60, End: 120})
 	wantContents(t, log, all)
 	// The caller may use bytes again that it did not give away.
-	scratch := Batch(120, 1, 1, 50)
+	scratch := sample.Batch(120, 1, 1, 50)
 	want := scratch.Clone()
 	must(t, log.Append([]record.Batch{scratch}, false))
 	clear(scratch.Bytes())
@@ -98,7 +99,7 @@ func testAppend(t *testing.T, store Store) {
 
 func testOutOfOrder(t *testing.T, store Store) {
 	log := open(t, store)
-	all := Batches(0, 5, 2, 1, 20)
+	all := sample.Batches(0, 5, 2, 1, 20)
 	must(t, log.Append(all[:2], false))
 	for _, bad := range [][]record.Batch{all[:1], all[3:4], {all[2], all[4]}, {all[2], all[2]}, {{}}} {
 		wantError(t, "append", log.Append(bad, false), storage.ErrOutOfOrder)
@@ -129,7 +130,7 @@ func testReadBorders(t *testing.T, store Store) {
 		log := open(t, store)
 		const n, each = 30, 3
 		must(t, log.Reset(100, storage.Checkpoint{}))
-		all := Batches(100, n, each, 1, 80)
+		all := sample.Batches(100, n, each, 1, 80)
 		must(t, log.Append(all, keep))
 		end := int64(100 + n*each)
 		for from := int64(100); from <= end; from++ {
@@ -141,7 +142,7 @@ func testReadBorders(t *testing.T, store Store) {
 					}
 				}
 				got := read(t, log, from, to, 1<<30)
-				if err := Same(got, want[:min(len(want), len(got))]); err != nil || (len(got) == 0) != (len(want) == 0) {
+				if err := sample.Same(got, want[:min(len(want), len(got))]); err != nil || (len(got) == 0) != (len(want) == 0) {
 					t.Fatalf("read [%d, %d): %d batches, expected a beginning of %d: %v", from, to, len(got), len(want), err)
 				}
 			}
@@ -156,7 +157,7 @@ func testReadBorders(t *testing.T, store Store) {
 
 func testReadLimits(t *testing.T, store Store) {
 	log := open(t, store)
-	all := Batches(0, 20, 1, 1, 300)
+	all := sample.Batches(0, 20, 1, 1, 300)
 	must(t, log.Append(all, false))
 	size := len(all[0].Bytes())
 	for _, limit := range []int{-1, 0, 1, size - 1, size, size + 1, 2*size - 1, 2 * size, 5*size + 1} {
@@ -166,12 +167,12 @@ func testReadLimits(t *testing.T, store Store) {
 		if len(got) == 0 || len(got) > want {
 			t.Fatalf("limit %d: %d batches of %d bytes, expected 1 to %d", limit, len(got), size, want)
 		}
-		must(t, Same(got, all[4:4+len(got)]))
+		must(t, sample.Same(got, all[4:4+len(got)]))
 	}
 	// A batch that is larger than a segment and than the limit.
-	large := Batch(20, 2, 1, 100<<10)
-	must(t, log.Append([]record.Batch{large, Batch(22, 1, 1, 10)}, false))
-	must(t, Same(read(t, log, 21, 23, 10), []record.Batch{large}))
+	large := sample.Batch(20, 2, 1, 100<<10)
+	must(t, log.Append([]record.Batch{large, sample.Batch(22, 1, 1, 10)}, false))
+	must(t, sample.Same(read(t, log, 21, 23, 10), []record.Batch{large}))
 }
 
 func headers(batches []record.Batch) (out []record.Header) {
@@ -183,7 +184,7 @@ func headers(batches []record.Batch) (out []record.Header) {
 
 func testHeaders(t *testing.T, store Store) {
 	log := open(t, store)
-	all := append(Batches(0, 30, 3, 1, 120), Batches(90, 10, 1, 4, 60)...)
+	all := append(sample.Batches(0, 30, 3, 1, 120), sample.Batches(90, 10, 1, 4, 60)...)
 	must(t, log.Append(all, false))
 	for from := int64(0); from <= 100; from++ {
 		var got, want []record.Header
@@ -236,7 +237,7 @@ func testOffsetAt(t *testing.T, store Store) {
 
 func testTruncate(t *testing.T, store Store) {
 	const n, each = 24, 3
-	all := Batches(0, n, each, 1, 100)
+	all := sample.Batches(0, n, each, 1, 100)
 	for to := int64(0); to <= n*each+1; to++ {
 		log := open(t, store)
 		must(t, log.Reset(0, storage.Checkpoint{}))
@@ -253,7 +254,7 @@ func testTruncate(t *testing.T, store Store) {
 			t.Fatalf("truncated to %d: checkpoint (-want +got):\n%s", to, diff)
 		}
 		// Another history follows.
-		other := Batches(end, 3, 2, 7, 90)
+		other := sample.Batches(end, 3, 2, 7, 90)
 		must(t, log.Append(other, to%3 == 0))
 		wantContents(t, log, append(slices.Clone(kept), other...))
 		must(t, log.Close(to%2 == 0))
@@ -264,13 +265,13 @@ func testTruncate(t *testing.T, store Store) {
 	log := open(t, store)
 	must(t, log.Reset(50, storage.Checkpoint{}))
 	wantError(t, "truncate below the start", log.Truncate(49, storage.Checkpoint{}), storage.ErrOutOfRange)
-	must(t, log.Append(Batches(50, 1, 1, 1, 1), false))
+	must(t, log.Append(sample.Batches(50, 1, 1, 1, 1), false))
 }
 
 func testTrim(t *testing.T, store Store) {
 	log := open(t, store)
 	const n, each = 60, 3
-	all := Batches(0, n, each, 1, 100)
+	all := sample.Batches(0, n, each, 1, 100)
 	must(t, log.Append(all, true))
 	last := storage.Bounds{End: n * each}
 	for start := int64(0); start <= n*each; start += 7 {
@@ -292,7 +293,7 @@ func testTrim(t *testing.T, store Store) {
 	if last.Start == 0 {
 		t.Fatal("nothing was ever removed")
 	}
-	must(t, log.Append(Batches(n*each, 1, 1, 1, 10), false))
+	must(t, log.Append(sample.Batches(n*each, 1, 1, 1, 10), false))
 	wantError(t, "trim above the end", log.Trim(storage.Checkpoint{LogStart: n*each + 2}), storage.ErrOutOfRange)
 	end := storage.Checkpoint{LogStart: n*each + 1, HighWatermark: n*each + 1}
 	must(t, log.Trim(end))
@@ -307,12 +308,12 @@ func testTrim(t *testing.T, store Store) {
 
 func testReset(t *testing.T, store Store) {
 	log := open(t, store)
-	must(t, log.Append(Batches(0, 20, 3, 1, 100), true))
+	must(t, log.Append(sample.Batches(0, 20, 3, 1, 100), true))
 	cp := storage.Checkpoint{LogStart: 1000, HighWatermark: 1000}
 	must(t, log.Reset(1000, cp))
 	wantBounds(t, log, storage.Bounds{Start: 1000, Durable: 1000, End: 1000})
-	wantError(t, "append at the old end", log.Append(Batches(60, 1, 1, 1, 1), false), storage.ErrOutOfOrder)
-	again := Batches(1000, 5, 2, 3, 40)
+	wantError(t, "append at the old end", log.Append(sample.Batches(60, 1, 1, 1, 1), false), storage.ErrOutOfOrder)
+	again := sample.Batches(1000, 5, 2, 3, 40)
 	must(t, log.Append(again, false))
 	must(t, log.Close(false))
 	log = open(t, store)
@@ -326,7 +327,7 @@ func testReset(t *testing.T, store Store) {
 
 func testCheckpoint(t *testing.T, store Store) {
 	log := open(t, store)
-	must(t, log.Append(Batches(0, 10, 3, 1, 100), true))
+	must(t, log.Append(sample.Batches(0, 10, 3, 1, 100), true))
 	want := storage.Checkpoint{
 		LogStart: 3, HighWatermark: 20,
 		Epochs:    []storage.EpochStart{{Epoch: 1, Start: 0}, {Epoch: 5, Start: 30}},
@@ -345,7 +346,7 @@ func testCheckpoint(t *testing.T, store Store) {
 // testWithin: a checkpoint that knows of more than the log has is corrected at open (R22).
 func testWithin(t *testing.T, store Store) {
 	log := open(t, store)
-	must(t, log.Append(Batches(0, 4, 1, 1, 10), false))
+	must(t, log.Append(sample.Batches(0, 4, 1, 1, 10), false))
 	must(t, log.Save(storage.Checkpoint{
 		HighWatermark: 9, Epochs: []storage.EpochStart{{Epoch: 1, Start: 0}, {Epoch: 2, Start: 4}, {Epoch: 3, Start: 5}}, Producers: []byte("x"), ProducersAt: 7,
 	}))
@@ -380,7 +381,7 @@ func testReopen(t *testing.T, store Store) {
 				t.Fatal("no batch found by time")
 			}
 		}
-		more := Batches(end, 7, 2, int32(i/2), 100)
+		more := sample.Batches(end, 7, 2, int32(i/2), 100)
 		must(t, log.Append(more, i%2 == 0))
 		all = append(all, more...)
 		wantContents(t, log, all)
@@ -397,7 +398,7 @@ func testLocked(t *testing.T, store Store) {
 
 func testClosed(t *testing.T, store Store) {
 	log := open(t, store)
-	must(t, log.Append(Batches(0, 5, 1, 1, 10), true))
+	must(t, log.Append(sample.Batches(0, 5, 1, 1, 10), true))
 	run, err := log.Read(0, 5, 1<<20)
 	must(t, err)
 	must(t, log.Close(true))
@@ -414,14 +415,14 @@ func testClosed(t *testing.T, store Store) {
 	must(t, err)
 	got, err := record.ParseAll(raw)
 	must(t, err)
-	must(t, Same(got, Batches(0, 5, 1, 1, 10)))
+	must(t, sample.Same(got, sample.Batches(0, 5, 1, 1, 10)))
 	run.Release()
 }
 
 // testConcurrent: readers see whole batches of one history while the writer appends, flushes, truncates and trims (S7).
 func testConcurrent(t *testing.T, store Store) {
 	log := open(t, store)
-	must(t, log.Append(Batches(0, 200, 2, 0, 100), false))
+	must(t, log.Append(sample.Batches(0, 200, 2, 0, 100), false))
 	must(t, log.Close(true)) // so that readers are the first to look at the files
 	log = open(t, store)
 	done := make(chan struct{})
@@ -445,7 +446,7 @@ func testConcurrent(t *testing.T, store Store) {
 	epoch := int32(0)
 	for round := range 30 {
 		for range 6 {
-			must(t, log.Append(Batches(log.Bounds().End, 5, 2, epoch, 100), round%2 == 0))
+			must(t, log.Append(sample.Batches(log.Bounds().End, 5, 2, epoch, 100), round%2 == 0))
 		}
 		b := log.Bounds()
 		switch round % 3 {
@@ -488,7 +489,7 @@ func readOnce(log storage.Log, i int) error {
 			return parseErr
 		}
 		for _, b := range batches {
-			if err := Same([]record.Batch{b}, []record.Batch{Batch(b.BaseOffset, 2, b.LeaderEpoch, 100)}); err != nil {
+			if err := sample.Same([]record.Batch{b}, []record.Batch{sample.Batch(b.BaseOffset, 2, b.LeaderEpoch, 100)}); err != nil {
 				return err
 			}
 		}

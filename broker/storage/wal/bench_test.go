@@ -11,7 +11,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/recent"
-	"ackproof/broker/storage/storagetest"
+	"ackproof/broker/storage/sample"
 )
 
 // resetAt bounds the space that a benchmark takes.
@@ -56,7 +56,7 @@ func BenchmarkAppend(b *testing.B) {
 			f, err := os.Create(filepath.Join(dir, "plain"))
 			must(b, err)
 			defer f.Close()
-			batch := storagetest.Batch(0, 1, 1, size-80)
+			batch := sample.Batch(0, 1, 1, size-80)
 			sideBySide(b, len(batch.Bytes()), func() error {
 				batch.Assign(l.Bounds().End, 1)
 				return l.Append([]record.Batch{batch}, true)
@@ -84,7 +84,7 @@ func BenchmarkRead(b *testing.B) {
 			l := mustOpen(b, dir, Options{})
 			n := int64(16 << 20 / size)
 			for offset := range n {
-				must(b, l.Append([]record.Batch{storagetest.Batch(offset, 1, 1, size-80)}, false))
+				must(b, l.Append([]record.Batch{sample.Batch(offset, 1, 1, size-80)}, false))
 			}
 			const chunk = 1<<20 + 256
 			f, err := os.Create(filepath.Join(dir, "plain"))

@@ -15,6 +15,7 @@ import (
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
 	"ackproof/broker/storage/recent"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -23,7 +24,7 @@ var errStop = errors.New("stopped here")
 // TestCrashInCut: wherever a truncation, trim or reset stops, the next open finds log and checkpoint both as before or both as after (S6), also if
 // it is stopped itself while it finishes the job.
 func TestCrashInCut(t *testing.T) {
-	all := storagetest.Batches(0, 20, 2, 1, 100)
+	all := sample.Batches(0, 20, 2, 1, 100)
 	opts := Options{SegmentBytes: 700, Cache: recent.New(1 << 20)}
 	before := storage.Checkpoint{HighWatermark: 7, Epochs: []storage.EpochStart{{Epoch: 1}}, Producers: []byte("old"), ProducersAt: 9}
 	after := storage.Checkpoint{HighWatermark: 5, Epochs: []storage.EpochStart{{Epoch: 1}}, Producers: []byte("new"), ProducersAt: 2}
@@ -90,7 +91,7 @@ func TestCrashInCut(t *testing.T) {
 				if diff := cmp.Diff(cp, l.Checkpoint()); diff != "" {
 					t.Fatalf("%s: checkpoint (-want +got):\n%s", name, diff)
 				}
-				more := storagetest.Batches(end, 8, 2, 6, 100)
+				more := sample.Batches(end, 8, 2, 6, 100)
 				must(t, l.Append(more, false))
 				must(t, l.Close(false))
 				l = mustOpen(t, dir, opts) // the cut is not done again
@@ -125,7 +126,7 @@ func TestDiskFull(t *testing.T) {
 	dir := t.TempDir()
 	opts := Options{SegmentBytes: 700}
 	l := mustOpen(t, dir, opts)
-	all := storagetest.Batches(0, 40, 2, 1, 100)
+	all := sample.Batches(0, 40, 2, 1, 100)
 	must(t, l.Append(all[:1], false))
 	must(t, l.Flush())
 	var second uint64 // segment
@@ -164,7 +165,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 func TestFailedFlushAndSave(t *testing.T) {
-	all := storagetest.Batches(0, 3, 1, 1, 10)
+	all := sample.Batches(0, 3, 1, 1, 10)
 	for _, tt := range []struct {
 		name  string
 		spoil func(dir string) (undo func() error, err error)
@@ -222,7 +223,7 @@ func TestKill(t *testing.T) {
 		must(t, err)
 		for {
 			end := l.Bounds().End
-			must(t, l.Append(storagetest.Batches(end, 4, count, 1, size), end%2 == 0))
+			must(t, l.Append(sample.Batches(end, 4, count, 1, size), end%2 == 0))
 			storagetest.Acknowledge(l.Bounds().End)
 			if end%(16*count) == 0 {
 				must(t, l.Flush())
@@ -241,7 +242,7 @@ func TestKill(t *testing.T) {
 		if end < acked || end > acked+4*count {
 			t.Fatalf("round %d: the log ends at %d, acknowledged %d", round, end, acked)
 		}
-		wantContents(t, l, storagetest.Batches(0, int(end/count), count, 1, size))
+		wantContents(t, l, sample.Batches(0, int(end/count), count, 1, size))
 		if round == 3 { // begin anew, so that the test stays short
 			must(t, l.Reset(0, storage.Checkpoint{}))
 		}

@@ -10,6 +10,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -30,9 +31,9 @@ func mustOpen(t testing.TB, dir string, opts Options) *Log {
 
 func wantContents(t testing.TB, l storage.Log, want []record.Batch) {
 	t.Helper()
-	got, err := storagetest.Contents(l)
+	got, err := sample.Contents(l)
 	must(t, err)
-	must(t, storagetest.Same(got, want))
+	must(t, sample.Same(got, want))
 }
 
 func segmentFile(index uint64) string {
@@ -74,7 +75,7 @@ func TestDamage(t *testing.T) { storagetest.RunDamage(t, walFiles) }
 func TestMarkerSkipsTheWalk(t *testing.T) {
 	dir := storagetest.TempDir(t)
 	l := mustOpen(t, dir, Options{SegmentBytes: 700})
-	must(t, l.Append(storagetest.Batches(0, 20, 2, 1, 100), false))
+	must(t, l.Append(sample.Batches(0, 20, 2, 1, 100), false))
 	must(t, l.Close(true))
 	l = mustOpen(t, dir, Options{SegmentBytes: 700})
 	for _, s := range l.segments {
@@ -86,7 +87,7 @@ func TestMarkerSkipsTheWalk(t *testing.T) {
 
 // TestLeftovers: files that the library, or we, were writing when the end came.
 func TestLeftovers(t *testing.T) {
-	all := storagetest.Batches(0, 20, 2, 1, 100)
+	all := sample.Batches(0, 20, 2, 1, 100)
 	m := walFiles.Build(t, 700, 0, all)
 	first, half := segmentFile(1), m[segmentFile(1)][:50]
 	walFiles.CheckRepaired(t, "TEMP files", m.With(first+".START.TEMP", half).With(first+".TEMP", half).With("state.TEMP", half).With("clean.TEMP", half), 700, all)

@@ -7,7 +7,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/recent"
-	"ackproof/broker/storage/storagetest"
+	"ackproof/broker/storage/sample"
 )
 
 func parse(t *testing.T, run storage.Records) []record.Batch {
@@ -22,13 +22,13 @@ func parse(t *testing.T, run storage.Records) []record.Batch {
 // TestRunsOutliveCuts: what a reader was given stays readable and the same, whatever becomes of the log.
 func TestRunsOutliveCuts(t *testing.T) {
 	const size = 40 << 10 // large batches are sent from the file
-	all := storagetest.Batches(0, 12, 1, 1, size)
+	all := sample.Batches(0, 12, 1, 1, size)
 	for name, change := range map[string]func(*Log) error{
 		"truncate and append": func(l *Log) error {
 			if err := l.Truncate(1, storage.Checkpoint{}); err != nil {
 				return err
 			}
-			return l.Append(storagetest.Batches(1, 11, 1, 2, size), false)
+			return l.Append(sample.Batches(1, 11, 1, 2, size), false)
 		},
 		"trim":  func(l *Log) error { return l.Trim(storage.Checkpoint{LogStart: 12}) },
 		"reset": func(l *Log) error { return l.Reset(0, storage.Checkpoint{}) },
@@ -45,7 +45,7 @@ func TestRunsOutliveCuts(t *testing.T) {
 				}
 			}
 			must(t, change(l))
-			must(t, storagetest.Same(parse(t, run), all))
+			must(t, sample.Same(parse(t, run), all))
 			file := run.Chunks()[0].File.(*os.File)
 			run.Release()
 			if _, err := file.Stat(); err == nil {
@@ -57,7 +57,7 @@ func TestRunsOutliveCuts(t *testing.T) {
 
 func TestSmallBatchesComeInOnePiece(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
-	all := storagetest.Batches(0, 500, 1, 1, 200)
+	all := sample.Batches(0, 500, 1, 1, 200)
 	must(t, l.Append(all, false))
 	run, err := l.Read(100, 500, 1<<20)
 	must(t, err)
@@ -65,13 +65,13 @@ func TestSmallBatchesComeInOnePiece(t *testing.T) {
 	if n := len(run.Chunks()); n != 1 {
 		t.Fatalf("%d chunks, expected 1", n)
 	}
-	must(t, storagetest.Same(parse(t, run), all[100:]))
+	must(t, sample.Same(parse(t, run), all[100:]))
 }
 
 // TestOpenFilesAreBounded: reading a log of many segments does not use up descriptors.
 func TestOpenFilesAreBounded(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{SegmentBytes: 1000})
-	all := storagetest.Batches(0, 200, 1, 1, 100)
+	all := sample.Batches(0, 200, 1, 1, 100)
 	must(t, l.Append(all, false))
 	for range 2 {
 		wantContents(t, l, all)
@@ -89,7 +89,7 @@ func TestOpenFilesAreBounded(t *testing.T) {
 
 // TestCacheBudget: one budget for all logs, oldest out first, and nothing left behind.
 func TestCacheBudget(t *testing.T) {
-	one := storagetest.Batch(0, 1, 1, 1000)
+	one := sample.Batch(0, 1, 1, 1000)
 	size := len(one.Bytes())
 	cache := recent.New(4 * size)
 	logs := []*Log{mustOpen(t, t.TempDir(), Options{Cache: cache}), mustOpen(t, t.TempDir(), Options{Cache: cache})}
@@ -97,7 +97,7 @@ func TestCacheBudget(t *testing.T) {
 		run, err := l.Read(offset, offset+1, 1<<20)
 		must(t, err)
 		defer run.Release()
-		must(t, storagetest.Same(parse(t, run), []record.Batch{storagetest.Batch(offset, 1, 1, 1000)}))
+		must(t, sample.Same(parse(t, run), []record.Batch{sample.Batch(offset, 1, 1, 1000)}))
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		_, ok := l.ring.Read(offset, offset+1, 1<<20)
@@ -105,7 +105,7 @@ func TestCacheBudget(t *testing.T) {
 	}
 	for offset := range int64(3) {
 		for _, l := range logs {
-			must(t, l.Append([]record.Batch{storagetest.Batch(offset, 1, 1, 1000)}, true))
+			must(t, l.Append([]record.Batch{sample.Batch(offset, 1, 1, 1000)}, true))
 		}
 	}
 	for _, l := range logs {
@@ -114,7 +114,7 @@ func TestCacheBudget(t *testing.T) {
 		}
 	}
 	// A batch that may not be kept leaves a gap: nothing before it can be served together with what follows.
-	must(t, logs[0].Append([]record.Batch{storagetest.Batch(3, 1, 1, 1000)}, false))
+	must(t, logs[0].Append([]record.Batch{sample.Batch(3, 1, 1, 1000)}, false))
 	if cached(logs[0], 2) || !cached(logs[1], 2) {
 		t.Fatal("a gap in the cache")
 	}
@@ -122,7 +122,7 @@ func TestCacheBudget(t *testing.T) {
 	if cached(logs[1], 1) {
 		t.Fatal("cached after a truncation")
 	}
-	must(t, logs[0].Append([]record.Batch{storagetest.Batch(4, 1, 1, 1000)}, true))
+	must(t, logs[0].Append([]record.Batch{sample.Batch(4, 1, 1, 1000)}, true))
 	for _, l := range logs {
 		must(t, l.Close(true))
 	}
@@ -135,7 +135,7 @@ func TestCacheBudget(t *testing.T) {
 // stick to the old file, which goes on with the old history.
 func TestReaderInsideACut(t *testing.T) {
 	var l *Log
-	old := storagetest.Batches(0, 6, 1, 1, 100)
+	old := sample.Batches(0, 6, 1, 1, 100)
 	reads := 0
 	l, err := open(t.TempDir(), Options{}, func(step string) error {
 		if step != "intent saved" {
@@ -147,7 +147,7 @@ func TestReaderInsideACut(t *testing.T) {
 			return err
 		}
 		defer run.Release()
-		return storagetest.Same(parse(t, run), old[:3])
+		return sample.Same(parse(t, run), old[:3])
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close(false) })
@@ -156,7 +156,7 @@ func TestReaderInsideACut(t *testing.T) {
 	if reads != 1 {
 		t.Fatalf("%d reads inside the cut, expected 1", reads)
 	}
-	more := storagetest.Batches(3, 3, 1, 2, 100)
+	more := sample.Batches(3, 3, 1, 2, 100)
 	must(t, l.Append(more, false))
 	wantContents(t, l, append(old[:3:3], more...))
 }
@@ -164,7 +164,7 @@ func TestReaderInsideACut(t *testing.T) {
 // TestIndexOvertakenByACut: a reader that was about to walk a segment when it was cut must not take the shorter file for damage.
 func TestIndexOvertakenByACut(t *testing.T) {
 	dir := t.TempDir()
-	all := storagetest.Batches(0, 20, 1, 1, 100)
+	all := sample.Batches(0, 20, 1, 1, 100)
 	l := mustOpen(t, dir, Options{SegmentBytes: 1000})
 	must(t, l.Append(all, false))
 	must(t, l.Close(true))

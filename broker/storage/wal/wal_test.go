@@ -6,6 +6,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/recent"
+	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
 
@@ -30,7 +31,7 @@ func TestSegmentBytesChanged(t *testing.T) {
 	for i, size := range []int{4096, 300, 2000, 300, 4096} {
 		l := mustOpen(t, dir, Options{SegmentBytes: size})
 		for range 3 {
-			more := storagetest.Batches(l.Bounds().End, 3, 2, int32(i), 200)
+			more := sample.Batches(l.Bounds().End, 3, 2, int32(i), 200)
 			must(t, l.Append(more, false))
 			all = append(all, more...)
 		}

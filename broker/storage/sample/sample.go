@@ -1,10 +1,10 @@
-package storagetest
+// Package sample makes batches whose content follows from where they stand, and reads whole logs, for whoever compares a store with a model: tests, and
+// campaigns in simulation.
+package sample
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"testing"
 
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
@@ -79,33 +79,4 @@ func Same(got, want []record.Batch) error {
 		}
 	}
 	return nil
-}
-
-// must ends the test at an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func wantError(t testing.TB, doing string, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("%s: %v, expected %v", doing, err, want)
-	}
-}
-
-func wantBounds(t testing.TB, log storage.Log, want storage.Bounds) {
-	t.Helper()
-	if got := log.Bounds(); got != want {
-		t.Fatalf("bounds %+v, expected %+v", got, want)
-	}
-}
-
-func wantContents(t testing.TB, log storage.Log, want []record.Batch) {
-	t.Helper()
-	got, err := Contents(log)
-	must(t, err)
-	must(t, Same(got, want))
 }

@@ -1,0 +1,53 @@
+package crash
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// runsEnv asks for a long campaign: so many random runs beside the written one.
+const runsEnv = "ACKPROOF_CRASH_RUNS"
+
+func report(t *testing.T, tally Tally) {
+	t.Helper()
+	t.Log(tally)
+	for i, f := range tally.Findings {
+		if i == 20 {
+			t.Errorf("… and %d more", len(tally.Findings)-i)
+			break
+		}
+		t.Error(f)
+	}
+}
+
+// TestCampaign: crash and loss of power at every change of the written run, failures of the disk, flipped bits. With ACKPROOF_CRASH_RUNS=n also of n random runs.
+func TestCampaign(t *testing.T) {
+	random := 0
+	if text := os.Getenv(runsEnv); text != "" {
+		var err error
+		if random, err = strconv.Atoi(text); err != nil || random < 1 {
+			t.Fatalf("%s = %q, expected a number of runs", runsEnv, text)
+		}
+	}
+	report(t, Campaign(1, random, false))
+}
+
+// TestSecondCrash also crashes the recoveries, of a shorter run.
+func TestSecondCrash(t *testing.T) {
+	var tally Tally
+	tally.CrashEverywhere(Written()[:9], rand.New(rand.NewPCG(3, 0)), 1, true)
+	report(t, tally)
+}
+
+// TestTheModelCanFail: what is compared with another run's model is found to be wrong, so the comparison is one.
+func TestTheModelCanFail(t *testing.T) {
+	run := Written()
+	run[1].next = appended(2, 2, 1, 61).next // one byte more than is written
+	var tally Tally
+	tally.CrashEverywhere(run[:4], rand.New(rand.NewPCG(1, 0)), 0, false)
+	if len(tally.Findings) == 0 {
+		t.Errorf("no finding in %v", tally)
+	}
+}
