@@ -29,7 +29,7 @@ type measured struct {
 
 // jobs are what a child can do.
 var jobs = map[string]func(m *measured, args []string) error{
-	"write": writeJob, "read": readJob, "check": checkJob, "record": recordJob,
+	"write": writeJob, "read": readJob, "check": checkJob, "record": recordJob, "porcupine": porcupineJob,
 }
 
 func child(args []string) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ackproof/histories"
+	"ackproof/linearizability"
 	"ackproof/model"
 )
 
@@ -20,7 +21,15 @@ type workload struct {
 }
 
 var workloads = map[string]workload{
-	"log": {writeLog, checkLog},
+	"log": {writeLog, checkLog}, "log-known": {writeKnownLog, checkLog},
+	"transactions": {writeTransactions, nil}, "groups": {writeGroups, checkMonitored(linearizability.CheckGroups)},
+	"queue": {writeQueue, checkMonitored(linearizability.CheckWorkQueue)}, "fifo": {writeFIFO, checkMonitored(linearizability.CheckFIFO)},
+}
+
+func init() {
+	for level := linearizability.StrictSerializable; level <= linearizability.ReadCommitted; level++ {
+		workloads["transactions-"+level.String()] = workload{nil, checkTransactions(level)}
+	}
 }
 
 // journal stamps events as a recorder does, with a clock of its own.

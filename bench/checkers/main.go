@@ -1,5 +1,5 @@
-// Command checkers measures the formats and the checkers, and prints every figure with its goal: processor time, peak memory, events a second, bytes an event, and how
-// cost grows with the history. It makes its own histories.
+// Command checkers measures the formats and the checkers, and prints every figure with its goal: processor time, peak memory, events a second, bytes an event, how
+// cost grows with the history, and what porcupine makes of the same histories. It makes its own histories.
 //
 // Each figure is that of a process of its own, so that none has the memory of another: the program starts itself with the hidden command of child.go. Processor time is what
 // the kernel charged that process, on all cores, collection of garbage included; peak memory is the high mark of its resident set. Exit codes: 0 all was measured,
@@ -54,7 +54,7 @@ type section struct {
 }
 
 var sections = []section{
-	{"log", logFigures}, {"native", nativeFigures}, {"edn", ednFigures},
+	{"log", logFigures}, {"porcupine", porcupineFigures}, {"native", nativeFigures}, {"edn", ednFigures}, {"transactions", transactionFigures}, {"monitors", monitorFigures},
 }
 
 func sectionNames() (names []string) {
