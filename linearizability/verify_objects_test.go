@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"ackproof/histories"
@@ -180,4 +182,103 @@ func facts(c model.Certificate) string {
 		c.Operations[i].Text = ""
 	}
 	return c.Sum()
+}
+
+// parts are the roles that certificates of each claim about objects give to operations, and the anomalies under it.
+var parts = map[model.Claim]struct {
+	anomalies []model.Anomaly
+	roles     []string
+}{
+	model.Linearizable:    {[]model.Anomaly{model.Nonlinearizable}, []string{"first", "second", "by", "again"}},
+	model.NoPhantom:       {[]model.Anomaly{model.Phantom, model.FutureRead}, []string{"write", "reader", "delivery", "send"}},
+	model.NoLoss:          {[]model.Anomaly{model.LostAcked}, []string{"write", "end", "final", "send", "empty", "seen"}},
+	model.NoDirtyRead:     {[]model.Anomaly{model.DirtyRead}, []string{"write", "seen", "final"}},
+	model.ReadAfterAck:    {[]model.Anomaly{model.StaleRead}, []string{"write", "seen", "stale", "again"}},
+	model.NoDuplicate:     {[]model.Anomaly{model.Duplicate}, []string{"write", "reader", "first", "second", "again", "ack", "send"}},
+	model.CommitSafety:    {[]model.Anomaly{model.CommittedOffsetRegression, model.ZombieCommit, model.Phantom}, []string{"before", "newer", "known", "read", "commit", "begins", "zombie"}},
+	model.GroupDelivery:   {[]model.Anomaly{model.GroupSkip, model.DoubleOwner}, []string{"skips", "begins", "reader", "newer", "zombie", "first", "second", "poll"}},
+	model.Lease:           {[]model.Anomaly{model.EarlyRedelivery}, []string{"first", "extension", "received", "again"}},
+	model.FIFO:            {[]model.Anomaly{model.FIFOInversion, model.FalseEmpty}, []string{"first-send", "second-send", "first", "second", "earlier", "later", "delivery", "empty"}},
+	model.DedupWindow:     {[]model.Anomaly{model.DedupLeak}, []string{"first-send", "second-send", "first", "second"}},
+	model.Serializability: {[]model.Anomaly{model.G0, model.G1a, model.G1b, model.G1c, model.GSingle, model.GNonadjacent, model.G2Item, model.IncompatibleOrder, model.InconsistentOffset, model.Duplicate, model.Phantom, model.Internal, model.LostUpdate}, nil},
+	model.Atomicity:       {[]model.Anomaly{model.G1a, model.TornTxn, model.LostAcked, model.DirtyRead, model.PrecommittedRead}, nil},
+}
+
+// invent makes a certificate of a claim out of any operations of a history, each quoted rightly: all that can be wrong with it is that it proves nothing.
+func invent(r *rand.Rand, claim model.Claim, events []histories.Event) model.Certificate {
+	begins, ends := complete(events)
+	of := make(map[uint64]histories.Event)
+	for _, ev := range ends {
+		of[ev.Op] = ev
+	}
+	begins = slices.DeleteFunc(begins, func(ev histories.Event) bool { return ev.Kind != histories.Object })
+	p := parts[claim]
+	c := model.Certificate{Version: 1, Claim: claim, Anomaly: p.anomalies[r.IntN(len(p.anomalies))], Partition: -1, Offset: -1, Operations: []model.ProofOp{}}
+	var all []histories.Step
+	for i := range 1 + r.IntN(4) {
+		begin := begins[r.IntN(len(begins))]
+		end, over := of[begin.Op]
+		op := model.ProofOp{Op: begin.Op, Invoked: int64(begin.Time), Ended: -1, Process: begin.Process, What: "transaction", Role: fmt.Sprintf("T%d", i+1)}
+		steps := begin.Steps
+		if over {
+			op.Ended, op.EndSeq = int64(end.Time), end.Seq
+			if end.Type == histories.OK {
+				steps = end.Steps
+			}
+		}
+		all = append(all, steps...)
+		if p.roles != nil && len(steps) > 0 {
+			s := steps[r.IntN(len(steps))]
+			op.Role, op.What, op.Steps = p.roles[r.IntN(len(p.roles))], s.Do.String(), []model.QuotedStep{quoteStep(s)}
+		}
+		c.Operations = append(c.Operations, op)
+	}
+	if s := all[r.IntN(len(all))]; len(all) > 0 {
+		if c.Object = s.Key; r.IntN(3) > 0 {
+			c.Offset = s.Offset
+		}
+		if c.Value = s.Value.String(); len(s.Value.List) > 0 {
+			c.Value = fmt.Sprint(s.Value.List[r.IntN(len(s.Value.List))])
+		} else if r.IntN(2) == 0 {
+			c.Value = ""
+		}
+	}
+	if p.roles == nil && r.IntN(2) == 0 {
+		kinds, n := []string{"ww", "wr", "rw", "process", "realtime"}, len(c.Operations)
+		for i := range n {
+			s := all[r.IntN(len(all))]
+			c.Relations = append(c.Relations, model.Relation{From: c.Operations[i].Role, To: c.Operations[(i+1)%n].Role, Kind: kinds[r.IntN(len(kinds))], Object: s.Key, Value: s.Value.Int})
+		}
+	}
+	c.WithinNS = int64(r.IntN(20_000_000))
+	c.Bind("history.bin", 7)
+	return c
+}
+
+// TestVerifierAcceptsNothingOfLegal: where everything holds no certificate breaks it, whatever operations it cites in whatever part.
+func TestVerifierAcceptsNothingOfLegal(t *testing.T) {
+	tried := make(map[model.Claim]int)
+	for n := range uint64(scaled(t, 30)) {
+		r := rand.New(rand.NewPCG(22, n))
+		for _, p := range randomProofs(t, n) {
+			if model.WorstOf(p.claims) == model.Violated { // what breaks one claim may be left out under another
+				continue
+			}
+			for _, claim := range p.claims {
+				weaker := claim.ID == model.Serializability && !strings.HasSuffix(p.source, StrictSerializable.String())
+				if claim.Verdict != model.Held || weaker || claim.ID == model.DedupWindow { // of any window
+					continue
+				}
+				for range 20 {
+					c := invent(r, claim.ID, p.events)
+					tried[claim.ID]++
+					if err := verify.Certificate(c, 7, histories.Events(p.events)); !errors.Is(err, verify.ErrRejected) {
+						raw, _ := json.MarshalIndent(c, "", " ")
+						t.Fatalf("%s: %v\n%s\n%s", p.source, err, raw, showObjects(p.events))
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%v", tried)
 }

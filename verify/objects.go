@@ -93,8 +93,11 @@ func what(s histories.Step) string {
 	return s.Value.String()
 }
 
-// times is how often the step puts or finds the value.
+// times is how often the step puts or finds the value; nothing, "", is no value.
 func (f fact) times(value string) (n int) {
+	if value == "" {
+		return 0
+	}
 	for _, v := range f.Value.List {
 		if histories.IntDatum(v).String() == value {
 			n++
@@ -172,7 +175,7 @@ func twice(p *proof) {
 		}
 	}
 	deleted := slices.ContainsFunc(p.steps(histories.Ack), func(f fact) bool {
-		return f.outcome == histories.OK && f.times(v) > 0 && f.end.Seq < p.as("again").begin.Seq && p.as("again").ok()
+		return f.outcome == histories.OK && f.times(v) > 0 && slices.ContainsFunc(gets, func(g fact) bool { return f.before(g.operation) && slices.Contains(p.cited, g.operation) })
 	})
 	p.need(got.Do == histories.Read && got.times(v) > 1 || got.Do != histories.Read && taken+leases > sent && taken+leases > 1 || deleted, "it was not found more often than it can have been there")
 }

@@ -326,6 +326,7 @@ func (p *proof) compareObject(c *model.ProofOp, o *operation) {
 	}
 	if does == "transaction" {
 		p.need(c.Role == "T"+strconv.Itoa(len(p.said)+1), "transaction %d is called %q", len(p.said)+1, c.Role)
+		p.need(slices.IndexFunc(p.Operations, func(d model.ProofOp) bool { return d.Op == c.Op }) == len(p.said), "operation %d plays two parts", c.Op)
 	}
 	p.need(c.What == does, "operation %d is %s, not %s", c.Op, does, c.What)
 	p.said = append(p.said, said)
