@@ -14,15 +14,15 @@ type invariants struct {
 	tell    func(partition int32, format string, args ...any) // of what is worth telling
 	clean   bool                                              // nothing committed may ever be lost
 	leaders []map[int32]int32
-	// committed is the largest high watermark that a leader had, per partition.
-	committed []int64
+	// committed is the largest high watermark that the leader of each epoch had, per partition, by rising epoch.
+	committed [][]epochHW
 	broken    []string
 }
 
 const brokenAtMost = 5
 
 func newInvariants(c Case, w *world.World, tell func(int32, string, ...any)) *invariants {
-	v := &invariants{w: w, tell: tell, clean: !c.Unclean, committed: make([]int64, c.Partitions)}
+	v := &invariants{w: w, tell: tell, clean: !c.Unclean, committed: make([][]epochHW, c.Partitions)}
 	for range c.Partitions {
 		v.leaders = append(v.leaders, map[int32]int32{})
 	}
@@ -56,13 +56,39 @@ func (v *invariants) stepped(node, p int32, before, after partition.Status) {
 	}
 	if other, led := v.leaders[p][after.LeaderEpoch]; !led {
 		v.leaders[p][after.LeaderEpoch] = node
-		if v.clean && after.LogEnd < v.committed[p] {
-			v.complain("n%d leads p%d in epoch %d with a log that ends at %d, committed was everything below %d", node, p, after.LeaderEpoch, after.LogEnd, v.committed[p])
+		if hw := v.before(p, after.LeaderEpoch); v.clean && after.LogEnd < hw {
+			v.complain("n%d leads p%d in epoch %d with a log that ends at %d, committed was everything below %d", node, p, after.LeaderEpoch, after.LogEnd, hw)
 		}
 	} else if other != node {
 		v.complain("n%d and n%d both lead p%d in epoch %d", other, node, p, after.LeaderEpoch)
 	}
-	v.committed[p] = max(v.committed[p], after.HighWatermark)
+	v.commit(p, after.LeaderEpoch, after.HighWatermark)
+}
+
+// epochHW is how far the leader of an epoch committed.
+type epochHW struct {
+	epoch int32
+	hw    int64
+}
+
+// before is how far the leaders of earlier epochs committed. A leader may hear of its epoch when others have long gone on in later ones: what those
+// committed it need not have.
+func (v *invariants) before(p, epoch int32) (hw int64) {
+	for _, c := range v.committed[p] {
+		if c.epoch < epoch {
+			hw = max(hw, c.hw)
+		}
+	}
+	return hw
+}
+
+func (v *invariants) commit(p, epoch int32, hw int64) {
+	i, found := slices.BinarySearchFunc(v.committed[p], epoch, func(c epochHW, e int32) int { return int(c.epoch) - int(e) })
+	if !found {
+		v.committed[p] = slices.Insert(v.committed[p], i, epochHW{epoch, hw})
+	}
+	c := &v.committed[p][i]
+	c.hw = max(c.hw, hw)
 }
 
 // story tells the turns of a partition.
