@@ -43,6 +43,7 @@ type Needs struct {
 	InFlight   bool     // several batches of one producer are in flight
 	Faults     []string // kinds of faults beyond kill, pause and partition: power, wipe, disk
 	Admin      []string // requests of an administrator: delete-records, recreate-topic, transfer-leader
+	Groups     bool     // consumer groups are at work
 	Polls      bool     // end or start offsets are asked for while the faults go on
 }
 
@@ -68,6 +69,10 @@ func Catalogue() []Entry {
 		{Bug: ProducerStateLeaderOnly, Breaks: list("R29"), Anomalies: list("duplicate", "reordered"), World: Both, Needs: Needs{Idempotent: true}},
 		{Bug: DedupeBeforeAppend, Breaks: list("R28", "R29"), Anomalies: lost, World: Both, Needs: Needs{Idempotent: true}},
 		{Bug: SequenceGapAccepted, Breaks: list("R28"), Anomalies: list("reordered", "duplicate"), World: Both, Needs: Needs{Idempotent: true, InFlight: true}},
+		{Bug: CommitBeforeReplicated, Breaks: list("R41"), Anomalies: list("committed-offset-regression"), World: Real, Needs: Needs{Groups: true}},
+		{Bug: CommitWithoutFence, Breaks: list("R38"), Anomalies: list("committed-offset-regression"), World: Real, Needs: Needs{Groups: true}},
+		{Bug: ServeBeforeLoaded, Breaks: list("R41"), Anomalies: list("group-skip", "committed-offset-regression"), World: Real, Needs: Needs{Groups: true}},
+		{Bug: DoubleAssignment, Breaks: list("R42"), Anomalies: list("double-owner"), World: Real, Needs: Needs{Groups: true}},
 		{Bug: StartOffsetNotDurable, Breaks: list("R25"), Anomalies: list("start-offset-backwards"), World: Both, Needs: Needs{Admin: list("delete-records"), Polls: true}},
 		{Bug: RecreateReusesLog, Breaks: list("R24"), Anomalies: list("foreign-record", "inconsistent-offset", "lost-acked"), World: Both, Needs: Needs{Admin: list("recreate-topic")}},
 		{Bug: AckOnDemotion, Breaks: list("R5"), Anomalies: lost, World: Both},

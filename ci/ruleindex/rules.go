@@ -6,7 +6,7 @@ type Rule struct {
 	Text string
 }
 
-// Rules are the rules of replication (R), followed by those of storage (S). HW is the high watermark, LEO the log end, m is min.insync.replicas.
+// Rules are the rules of replication and of groups (R), followed by those of storage (S). HW is the high watermark, LEO the log end, m is min.insync.replicas.
 var Rules = []Rule{
 	{"R1", "HW is the least LEO of the in-sync set; only what is below it is shown to consumers or acknowledged with acks=all; it never falls within an epoch"},
 	{"R2", "While a change of the ISR is under way, HW counts over the current and the proposed set (an expansion at once, a shrink after the answer)"},
@@ -38,6 +38,12 @@ var Rules = []Rule{
 	{"R28", "Sequences of an idempotent producer are dense; a repeat of one of the last five batches gets its first answer"},
 	{"R29", "Producer state follows the log: on followers, through truncation and restart"},
 	{"R30", "Producer ids are unique in the cluster; a lower producer epoch is fenced"},
+	{"R38", "A join completes when all known members have joined or the rebalance timeout has passed; sync, heartbeat and commit are checked by member and generation"},
+	{"R39", "The first join brings an id only (KIP-394); the same instance id replaces a static member and fences the former one (KIP-345)"},
+	{"R40", "The coordinator hands out exactly the assignment that was synced; a leader that joins again, or changed ownership, begins a new round"},
+	{"R41", "The coordinator's state is a replicated log: nothing is acknowledged before it is committed there, a new coordinator loads all of it before it answers, an old one answers NOT_COORDINATOR"},
+	{"R42", "KIP-848: a partition goes to its new owner only after the old one has given it back or is out"},
+	{"R43", "A blocked join or sync keeps its member alive; a heartbeat in a round is told to join"},
 	{"S1", "No ack before the flush that it promises"},
 	{"S2", "Torn tails are repaired, good data is never cut"},
 	{"S3", "After a failed write or flush the handle is dead: close, repair, open again"},

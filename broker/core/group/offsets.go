@@ -153,6 +153,8 @@ func (c *Coordinator) mayCommit(g *group, q *kmsg.OffsetCommitRequest) int16 {
 		return kerr.InvalidGroupID.Code
 	case g == nil && generation >= 0:
 		return kerr.IllegalGeneration.Code // as Kafka: the group may be gone, the member is to join again
+	case g == nil && !outsider:
+		return kerr.UnknownMemberID.Code
 	case g == nil:
 		if len(c.groups) >= c.cfg.MaxGroups {
 			return kerr.GroupMaxSizeReached.Code
@@ -178,7 +180,7 @@ func (c *Coordinator) mayCommit(g *group, q *kmsg.OffsetCommitRequest) int16 {
 		return code
 	case generation != k.generation:
 		return kerr.IllegalGeneration.Code
-	case k.state == stateCompleting:
+	case k.state == stateCompleting, m.fresh: // whoever has not been in a generation has nothing to commit
 		return kerr.RebalanceInProgress.Code
 	}
 	if m.join == nil && m.sync == nil {
