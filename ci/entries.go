@@ -136,7 +136,7 @@ func (r *reader) finish(n *yaml.Node, d *draft) error {
 		}
 	}
 	if d.Budget > 0 && d.loads() >= d.Budget {
-		return r.wrong(d.budget, "the budget of test %q is %v, but the loads of its %d runs alone take %v; expected more, or fewer seeds", d.Name, d.Budget, len(d.Seeds), d.loads())
+		return r.wrong(d.budget, "the budget of test %q is %v, but the loads of its %s alone take %v; expected more, or fewer seeds", d.Name, d.Budget, count(len(d.Seeds), "run"), d.loads())
 	}
 	r.gate.Tests = append(r.gate.Tests, d.Test)
 	return nil

@@ -31,7 +31,7 @@ func (g *Gate) String() string {
 	for _, t := range g.Tests {
 		runs += len(t.Seeds)
 	}
-	fmt.Fprintf(&out, "gate %s: %d tests, up to %d runs, budget %v\n", g.Path, len(g.Tests), runs, g.Budget)
+	fmt.Fprintf(&out, "gate %s: %s, up to %s, budget %v\n", g.Path, count(len(g.Tests), "test"), count(runs, "run"), g.Budget)
 	for _, t := range g.Tests {
 		seeds := make([]string, len(t.Seeds))
 		for i, s := range t.Seeds {

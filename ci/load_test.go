@@ -100,7 +100,7 @@ func TestSenselessGateFiles(t *testing.T) {
 		{"an unknown policy", head + "  - name: a\n    undecided: ignore\n", ":5: undecided is \"ignore\", expected one of: fail, skip"},
 		{"an unknown expectation", head + "  - name: a\n    expect: red\n", ":5: expect is \"red\", expected one of: held, violated"},
 		{"a budget that no load fits", "version: 1\nbudget: 30s\ntests: [{name: a, time: 20s, fresh: 2}]\n", ":2: the budget is 30s, but the loads of all runs alone take 40s"},
-		{"a test's budget that no load fits", head + "  - name: a\n    time: 20s\n    budget: 20s\n", ":6: the budget of test \"a\" is 20s, but the loads of its 1 runs alone take 20s"},
+		{"a test's budget that no load fits", head + "  - name: a\n    time: 20s\n    budget: 20s\n", ":6: the budget of test \"a\" is 20s, but the loads of its 1 run alone take 20s"},
 		{"a loss that is not permitted", head + "  - name: a\n    permitted: {lost-acked: 5}\n", ":5: permitted has \"lost-acked\", but the contract of test \"a\" permits: nothing"},
 		{"an anomaly misspelt", head + "  - name: a\n    acks: 1\n    permitted: {lost-ackd: 5}\n", ":6: permitted has \"lost-ackd\", but the contract of test \"a\" permits: lost-acked"},
 		{"a range upside down", head + "  - name: a\n    acks: 1\n    permitted: {lost-acked: {min: 5, max: 2}}\n", ":6: lost-acked is 5 to 2"},

@@ -123,7 +123,7 @@ func (s *series) run(ctx context.Context) TestOutcome {
 		case left < s.t.Load+s.beside:
 			run.Status, run.Reason = Unproven, fmt.Sprintf("not carried out: %v of the budget were left, and a run takes about %v", left.Round(time.Second), (s.t.Load+s.beside).Round(time.Second))
 		default:
-			s.r.Observer.Note(fmt.Sprintf("%s: seed %d (run %d of %d)", s.t.Name, seed.Value, i+1, len(s.t.Seeds)))
+			s.r.Observer.Phase(fmt.Sprintf("%s %d/%d, seed %d", s.t.Name, i+1, len(s.t.Seeds), seed.Value), s.t.Load+max(s.beside, usualBeside))
 			run = s.tries(ctx, run)
 			s.r.Observer.Note("  " + headline(run))
 		}
@@ -135,6 +135,9 @@ func (s *series) run(ctx context.Context) TestOutcome {
 	}
 	return s.judge()
 }
+
+// usualBeside is about how long a run takes beside its load. Only what is shown depends on it.
+const usualBeside = 8 * time.Second
 
 func (s *series) judge() TestOutcome { return judge(s.t, s.runs, s.r.Gate.Quarantine, time.Now()) }
 
@@ -193,7 +196,6 @@ func (s *series) args(seed int64, store string) []string {
 
 // ticks shows what the run says last, until the returned function is called.
 func (s *series) ticks(begin time.Time, watch *lastLine) (stop func()) {
-	s.r.Observer.Phase("run", 0)
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -312,7 +314,8 @@ func (l *lastLine) line() string {
 func (l *lastLine) complaint() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.TrimPrefix(cmp.Or(l.own, l.last, "it said nothing"), "ackproof: ")
+	text := strings.TrimPrefix(cmp.Or(l.own, l.last, "it said nothing"), "ackproof: ")
+	return strings.TrimPrefix(text, "the infrastructure could not run: ") // the status says that
 }
 
 // headline is what became of a run, in a line.

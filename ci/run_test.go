@@ -37,7 +37,7 @@ func TestOutcomes(t *testing.T) {
 		{"not tested, allowed", oneTest + "    not-tested: skip\n", "half-tested", Passed, 0, 2, ""},
 		{"nothing tested at all, though allowed", oneTest + "    not-tested: skip\n", "not-tested", Unproven, 2, 2, "no claim at all"},
 		{"could not run, once", oneTest, "no-port held held", Passed, 0, 2, ""},
-		{"could not run, twice", oneTest, "no-port no-port held", CouldNotRun, 3, 2, "seed 1: the infrastructure could not run: start the system: no port"},
+		{"could not run, twice", oneTest, "no-port no-port held", CouldNotRun, 3, 2, "seed 1: start the system: no port"},
 		{"could not run, and no retry", oneTest + "    retries: 0\n", "no-port held", CouldNotRun, 3, 2, "no port"},
 		{"a crash", oneTest, "panic held", Crashed, 255, 2, "this is a bug of ackproof: boom"},
 		{"a crash is not tried again", oneTest, "panic", Crashed, 255, 2, "seed 1: exit code 255"},
