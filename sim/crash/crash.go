@@ -88,8 +88,8 @@ func (l loss) hit(d *disk.Disk) {
 	}
 }
 
-// CrashEverywhere stops the run at each change in turn, and loses power in so many random ways beside the written ones. second also crashes each recovery.
-func (t *Tally) CrashEverywhere(run Run, r *rand.Rand, random int, second bool) {
+// stopEverywhere stops the run at each change in turn, and then calls visit with the disk as it was left and the model before and after the step that was cut off.
+func (t *Tally) stopEverywhere(run Run, r *rand.Rand, visit func(change int, left *disk.Disk, before, next model, s *step)) {
 	after, changes, err := run.whole()
 	if err != nil {
 		t.find("%v", err)
@@ -105,11 +105,18 @@ func (t *Tally) CrashEverywhere(run Run, r *rand.Rand, random int, second bool) 
 			t.find("stopped at change %d: %v", k, err)
 			continue
 		}
+		visit(k, p.disk, before, next, s)
+	}
+}
+
+// CrashEverywhere stops the run at each change in turn, and loses power in so many random ways beside the written ones. second also crashes each recovery.
+func (t *Tally) CrashEverywhere(run Run, r *rand.Rand, random int, second bool) {
+	t.stopEverywhere(run, r, func(k int, left *disk.Disk, before, next model, s *step) {
 		for _, l := range losses(r, random) {
 			if t.done() {
 				return
 			}
-			d := p.disk.Clone()
+			d := left.Clone()
 			l.hit(d)
 			where := fmt.Sprintf("change %d, in %s, %s", k, nameOf(s), l.name)
 			t.States++
@@ -118,7 +125,26 @@ func (t *Tally) CrashEverywhere(run Run, r *rand.Rand, random int, second bool) 
 				t.secondCrash(d, before, next, s, r, where)
 			}
 		}
-	}
+	})
+}
+
+// Exhaust stops the run at each change in turn and goes through every state that a loss of power can leave then, one after the other; where there are more than
+// most, only through so many, and cut is counted up.
+func (t *Tally) Exhaust(run Run, r *rand.Rand, most int) (cut int) {
+	t.stopEverywhere(run, r, func(k int, left *disk.Disk, before, next model, s *step) {
+		n := 0
+		for e := new(disk.Enumeration); e.Next() && !t.done(); n++ {
+			if n == most {
+				cut++
+				return
+			}
+			d := left.Clone()
+			d.PowerLoss(e.Choose)
+			t.States++
+			t.verify(d, before, next, s, false, fmt.Sprintf("change %d, in %s, state %d", k, nameOf(s), n))
+		}
+	})
+	return cut
 }
 
 func nameOf(s *step) string {

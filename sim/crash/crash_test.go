@@ -51,3 +51,14 @@ func TestTheModelCanFail(t *testing.T) {
 		t.Errorf("no finding in %v", tally)
 	}
 }
+
+// TestEveryCrashState leaves nothing to chance: a short run, and at each of its changes each state that a loss of power can leave.
+func TestEveryCrashState(t *testing.T) {
+	run := Run{
+		open(), appended(1, 1, 1, 100), flushed(), appended(2, 1, 2, 250), saved(1), appended(1, 1, 2, 100), truncated(2, 2), appended(1, 1, 3, 120), flushed(), trimmed(3, 1), closed(true),
+	}
+	var tally Tally
+	cut := tally.Exhaust(run, rand.New(rand.NewPCG(7, 0)), 2000)
+	t.Logf("%d of %d changes had more states than were tried", cut, tally.Changes)
+	report(t, tally)
+}

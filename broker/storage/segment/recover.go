@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -26,7 +27,7 @@ func (l *Log) scan() ([]found, error) {
 	var out []found
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name, files.TempSuffix) && !e.Dir {
-			if err := l.fs.Remove(l.dir + "/" + e.Name); err != nil {
+			if err := l.fs.Remove(path.Join(l.dir, e.Name)); err != nil {
 				return nil, err
 			}
 		}
