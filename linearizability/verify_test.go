@@ -114,3 +114,56 @@ func TestVerifierAcceptsSpoiled(t *testing.T) {
 		t.Errorf("certificates of %v only: they prove little", kinds)
 	}
 }
+
+// logParts are the anomalies under each claim of a log, and the parts that operations play in their certificates.
+var logParts = map[model.Claim][]model.Anomaly{
+	model.NoLoss: {model.LostAcked}, model.AtLeastOnce: {model.Undelivered, model.PollSkip}, model.SessionReads: {model.NonmonotonicPoll}, model.Order: {model.Reordered},
+	model.RealTimeOrder: {model.ReorderedRealtime}, model.OffsetAgreement: {model.InconsistentOffset, model.ReplicaDivergence, model.UnfillableGap},
+	model.NoPhantom: {model.Phantom, model.FutureRead, model.CorruptValue, model.ForeignRecord}, model.NoDirtyRead: {model.DirtyRead}, model.NoDuplicate: {model.Duplicate},
+	model.VisibleEnd: {model.StaleEndOffset, model.StartOffsetBackwards, model.StartAboveHW}, model.ReadAfterAck: {model.StaleRead},
+}
+
+// TestVerifierAcceptsNothingOfLegalLogs: where everything holds no certificate breaks it, whatever operations it quotes in whatever part.
+func TestVerifierAcceptsNothingOfLegalLogs(t *testing.T) {
+	roles := []string{"write", "final", "end", "reader", "before", "after", "later", "earlier", "late", "known", "copy", "other", "stale", "witness", "first", "second"}
+	tried := make(map[model.Claim]int)
+	for n := range scaled(t, 60) {
+		r := rand.New(rand.NewPCG(23, uint64(n)))
+		s := newCluster(r, configuration(n))
+		s.run(100)
+		a := decide(t, &s.script, s.c, whole(), model.ReadAfterAck)
+		if s.c.Acks != -1 || !s.c.Idempotent || s.c.Unclean || a.Verdict() == model.Violated || len(a.log.parts) == 0 { // what a contract permits can be proven all the same
+			continue
+		}
+		for _, claim := range a.Claims {
+			for range 10 {
+				anomalies, p := logParts[claim.ID], a.log.parts[r.IntN(len(a.log.parts))]
+				if claim.Verdict != model.Held || anomalies == nil || len(p.at) == 0 {
+					continue
+				}
+				f := finding{claim: claim.ID, anomaly: anomalies[r.IntN(len(anomalies))], part: p, offset: p.base + r.Int64N(int64(len(p.at))+1), record: none, other: none}
+				if i := f.offset - p.base; i < int64(len(p.at)) && r.IntN(2) == 0 {
+					f.record = p.at[i]
+				}
+				c := &certificate{t: a.log.tally, f: f, Certificate: model.Certificate{Version: 1, Claim: f.claim, Anomaly: f.anomaly, Partition: p.number, Offset: f.offset}}
+				for range 1 + r.IntN(4) {
+					of := &p.appends
+					if of.size() == 0 || p.others.size() > 0 && r.IntN(2) == 0 {
+						of = &p.others
+					}
+					c.op(roles[r.IntN(len(roles))], of.number(r.IntN(of.size())))
+				}
+				c.Bind("history.bin", 7)
+				tried[claim.ID]++
+				if err := verify.Certificate(c.Certificate, 7, histories.Events(s.events)); !errors.Is(err, verify.ErrRejected) {
+					raw, _ := json.MarshalIndent(c.Certificate, "", " ")
+					t.Fatalf("history %d: %v\n%s", n, err, raw)
+				}
+			}
+		}
+	}
+	t.Logf("%v", tried)
+	if len(tried) < len(logParts)-2 {
+		t.Errorf("certificates of %v only: they prove little", tried)
+	}
+}
