@@ -7,12 +7,13 @@ type World uint8
 
 // The worlds.
 const (
-	Sim  World = 1 << iota // the simulator
-	Real                   // processes, sockets and files
-	Both = Sim | Real
+	Sim   World = 1 << iota // the simulator
+	Real                    // processes, sockets and files
+	Store                   // the store alone, crashed at every change of its disk (sim/crash)
+	Both  = Sim | Real
 )
 
-// String is "sim", "real" or "both".
+// String is "sim", "real", "both" or "store".
 func (w World) String() string {
 	switch w {
 	case Sim:
@@ -21,6 +22,8 @@ func (w World) String() string {
 		return "real"
 	case Both:
 		return "both"
+	case Store:
+		return "store"
 	}
 	return "nowhere"
 }
@@ -63,6 +66,8 @@ func Catalogue() []Entry {
 		{Bug: EndOffsetBackwards, Breaks: list("R21"), Anomalies: list("stale-end-offset"), World: Both, Needs: Needs{Polls: true}},
 		{Bug: AckBeforeFsync, Breaks: list("S1"), Anomalies: lost, World: Sim, Needs: Needs{Flush: true, Faults: list("power")}},
 		{Bug: SwallowWriteError, Breaks: list("S3", "S4"), Anomalies: lost, World: Both, Needs: Needs{Faults: list("disk")}},
+		{Bug: TornTailAccepted, Breaks: list("R23", "S2"), Anomalies: list("corrupt-value", "phantom", "unavailable-after-heal"), World: Store, Needs: Needs{Faults: list("power")}},
+		{Bug: DamageIsCut, Breaks: list("R23", "S2"), Anomalies: lost, World: Store, Needs: Needs{Faults: list("disk")}},
 		{Bug: RestartedStaysInSync, Breaks: list("R19", "R18"), Anomalies: lost, World: Both, Needs: Needs{Faults: list("wipe")}},
 		{Bug: VoteNotDurable, Breaks: list("R26"), Anomalies: list("lost-acked", "inconsistent-offset", "unavailable-after-heal"), World: Both},
 		{Bug: ProducerStateLostOnRoll, Breaks: list("R29"), Anomalies: list("duplicate", "reordered"), World: Both, Needs: Needs{Idempotent: true}},
@@ -87,6 +92,9 @@ func Catalogue() []Entry {
 		{Bug: EpochStartsAtHW, Breaks: list("R12", "R8"), Anomalies: list("unavailable-after-heal", "lost-acked"), World: Both},
 		{Bug: ELRNotEmptied, Breaks: list("R18"), Anomalies: lost, World: Both},
 		{Bug: FlushErrorForgotten, Breaks: list("S3", "S4"), Anomalies: lost, World: Sim, Needs: Needs{Flush: true, Faults: list("disk", "power")}},
+		{Bug: MarkerTooEarly, Breaks: list("R23", "S1"), Anomalies: lost, World: Store, Needs: Needs{Faults: list("power")}},
+		{Bug: NamesNotFlushed, Breaks: list("S5", "S1"), Anomalies: lost, World: Store, Needs: Needs{Faults: list("power")}},
+		{Bug: CutInTwoSteps, Breaks: list("S6"), Anomalies: lost, World: Store, Needs: Needs{Faults: list("power")}},
 	}
 }
 

@@ -47,8 +47,6 @@ func (p *player) open() error {
 	return nil
 }
 
-func same(m model, _ storage.Bounds) model { return m }
-
 func open() step {
 	return step{name: "open", do: (*player).open, next: func(m model, _ storage.Bounds) model { m.durable = m.end(); return m }}
 }
