@@ -533,6 +533,7 @@ func (r *fifoRules) delivered(d *stepped, first bool) {
 		r.count(model.FIFO, "dequeued", 1)
 		r.count(model.NoLoss, "dequeued", 1)
 	}
+	r.count(model.NoLoss, "received", 1)
 	r.count(model.NoPhantom, "received", 1)
 	r.count(model.NoDuplicate, "received", 1)
 }

@@ -14,6 +14,8 @@ import (
 // ObjectOptions of CheckObjects. The zero value asks for what every such object promises.
 type ObjectOptions struct {
 	Claims []model.Claim   // what is asked for; nil: those that ObjectClaims calls promised
+	Floors model.Floors    // nil: that anything was observed
+	Facts  model.Facts     // what the harness knows besides
 	Places int             // places listed per anomaly; 0: 20
 	Budget time.Duration   // for all searches together; 0: 10 s
 	Memory int64           // bytes that one search may take for its table of operations; 0: 256 MiB
@@ -146,7 +148,15 @@ func CheckObjects(events iter.Seq2[histories.Event, error], name string, o Objec
 			a.Claims = append(a.Claims, model.ClaimResult{ID: c, Verdict: model.Undecided, Reason: "a " + name + " does not make this claim", Evidence: map[string]int64{},
 				Anomalies: []model.AnomalyResult{}, Permitted: []model.PermittedLoss{}})
 		default:
-			a.Claims = append(a.Claims, all[i])
+			r := &all[i]
+			if r.Verdict == model.Held || r.Verdict == model.NotTested {
+				missing := r.Reason
+				if missing == "" {
+					missing = o.Floors.Missing(c, r.Evidence, model.Contract{}, o.Facts)
+				}
+				judge(r, "", o.Facts, missing)
+			}
+			a.Claims = append(a.Claims, *r)
 		}
 	}
 	return a, nil

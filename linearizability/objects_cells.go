@@ -105,7 +105,6 @@ type decision struct {
 	result    model.ClaimResult
 	found     objectFindings
 	undecided []string
-	answered  bool // some operation has an outcome
 }
 
 // exact takes in a register that needs no search.
@@ -117,7 +116,9 @@ func (d *decision) exact(u *unique) {
 		switch op := &d.h.ops[i]; {
 		case op.outcome == histories.OK:
 			e["operations"]++
-			d.answered = true
+			if d.h.tells(op) {
+				e["telling"]++
+			}
 		case op.indeterminate():
 			e["operations"]++
 			e["unknown"]++
@@ -137,8 +138,8 @@ func (d *decision) search(components []*component, o *ObjectOptions) model.Claim
 			r.Evidence["operations"]++
 			if it.unknown {
 				r.Evidence["unknown"]++
-			} else {
-				d.answered = true
+			} else if d.h.tells(&d.h.ops[it.op]) {
+				r.Evidence["telling"]++
 			}
 		}
 		verdict, why := c.search(time.Until(d.h.deadline)/time.Duration(len(components)-i), o.Memory)
@@ -158,12 +159,19 @@ func (d *decision) search(components []*component, o *ObjectOptions) model.Claim
 		if n := len(d.undecided) - 1; n > 0 {
 			r.Reason += "; and " + several(n, "more object")
 		}
-	case !d.answered:
-		r.Verdict, r.Reason = model.NotTested, "no operation was answered"
+	case r.Evidence["telling"] == 0:
+		r.Verdict, r.Reason = model.NotTested, "no answer says anything of what the object held"
 	default:
 		r.Verdict = model.Held
 	}
 	return *r
+}
+
+// tells tells whether the success of an operation says something of what the object held.
+func (h *objects) tells(op *action) bool {
+	return slices.ContainsFunc(h.of(op), func(s histories.Step) bool {
+		return s.Do != histories.Write && (s.Do != histories.AppendTo || h.kind.name == "stream")
+	})
 }
 
 func newResult(claim model.Claim) model.ClaimResult {

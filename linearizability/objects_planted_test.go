@@ -303,7 +303,7 @@ func TestObjectsUndecided(t *testing.T) {
 	}{
 		{"out of time", "kv", model.Linearizable, ObjectOptions{Budget: time.Millisecond}, model.Undecided, "a larger budget would settle it", hard},
 		{"out of memory", "kv", model.Linearizable, ObjectOptions{Memory: 50}, model.Undecided, "more memory would settle it", hard},
-		{"nothing answered", "register", model.Linearizable, ObjectOptions{}, model.NotTested, "no operation was answered", func(s *script) { s.start(act(histories.Write, "", 1)) }},
+		{"nothing answered", "register", model.Linearizable, ObjectOptions{}, model.NotTested, "no answer says anything of what the object held", func(s *script) { s.start(act(histories.Write, "", 1)) }},
 		{"no final read", "set", model.NoLoss, ObjectOptions{}, model.Undecided, "element 1, acknowledged to process 1 at 2ms, was in no read", func(s *script) { s.did(histories.Add, 1) }},
 		{"read before the add", "set", model.NoLoss, ObjectOptions{}, model.Undecided, "a read at the end would settle it", func(s *script) {
 			read := s.start(act(histories.Read, ""))

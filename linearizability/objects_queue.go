@@ -28,6 +28,7 @@ func (h *objects) queues(o *ObjectOptions) ([]model.ClaimResult, error) {
 	loss.Evidence["acked"], loss.Evidence["dequeued"], loss.Evidence["recovered"], loss.Evidence["undecided"] = all.acked, all.dequeued, all.recovered, all.open
 	loss.Evidence["duplicates"] = all.double.count
 	phantom.Evidence["dequeued"], double.Evidence["dequeued"] = all.dequeued, all.dequeued
+	loss.Evidence["received"], phantom.Evidence["received"], double.Evidence["received"] = all.dequeued, all.dequeued, all.dequeued
 	all.lost.into(&loss, model.LostAcked, o.Places)
 	all.phantom.into(&phantom, model.Phantom, o.Places)
 	all.future.into(&phantom, model.FutureRead, o.Places)

@@ -32,8 +32,10 @@ func (h *objects) sets(o *ObjectOptions) ([]model.ClaimResult, error) {
 	for _, r := range []*model.ClaimResult{&loss, &dirty, &stale} {
 		r.Evidence["acked"], r.Evidence["elements"], r.Evidence["reads"] = all.acked, all.elements, all.reads
 	}
+	stale.Evidence["appends"] = all.acked
 	loss.Evidence["read_back"], loss.Evidence["undecided"] = all.readBack, all.open
 	phantom.Evidence["reads"], phantom.Evidence["found"], double.Evidence["found"] = all.reads, all.found, all.found
+	phantom.Evidence["records"], double.Evidence["records"], dirty.Evidence["read_early"] = all.found, all.found, all.found
 	all.lost.into(&loss, model.LostAcked, o.Places)
 	all.phantom.into(&phantom, model.Phantom, o.Places)
 	all.future.into(&phantom, model.FutureRead, o.Places)

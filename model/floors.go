@@ -13,7 +13,7 @@ type Floor struct {
 	LeaderChanges int              // not asked for where a partition has one copy only
 }
 
-// Floors are the floors of all claims.
+// Floors are the floors of all claims. A claim that is not among them never counts as held, unless there are none at all: then nothing is asked for.
 type Floors map[Claim]Floor
 
 // anyFault are the kinds that take a node away from the others for a while.
@@ -21,6 +21,8 @@ var anyFault = []string{"kill", "pause", "partition"}
 
 // TestFloors are the floors of a test. They are deliberately low for a run of half a minute: they catch runs in which nothing
 // happened, they do not measure confidence.
+//
+// no-loss, no-phantom and no-duplicate are those of logs and sets; those of queues are in TestQueueFloors.
 //
 //	claim              evidence                                   faults  leader changes
 func TestFloors() Floors {
@@ -37,7 +39,24 @@ func TestFloors() Floors {
 		VisibleEnd:      {counts("answers", 20), anyFault, 1},
 		ReadAfterAck:    {counts("appends", 100, "reads", 20), anyFault, 1},
 		Liveness:        {nil, anyFault, 0},
+		CommitSafety:    {counts("commits", 20, "reads", 5), anyFault, 1},
+		GroupDelivery:   {counts("assignments", 2, "commits", 5, "delivered", 100), anyFault, 0},
+		Lease:           {counts("receives", 100), anyFault, 1},
+		FIFO:            {counts("acked", 100, "dequeued", 100), anyFault, 1},
+		DedupWindow:     {counts("identified", 20), anyFault, 1},
+		Atomicity:       {counts("transactions", 20, "read_back", 20), anyFault, 1},
+		Serializability: {counts("transactions", 20, "reads", 20), anyFault, 1},
+		Linearizable:    {counts("operations", 100, "telling", 20), anyFault, 1},
 	}
+}
+
+// TestQueueFloors are TestFloors where no-loss, no-phantom and no-duplicate are claims of a queue.
+func TestQueueFloors() Floors {
+	f := TestFloors()
+	f[NoLoss] = Floor{counts("acked", 100, "received", 100), anyFault, 1}
+	f[NoPhantom] = Floor{counts("received", 100), anyFault, 0}
+	f[NoDuplicate] = Floor{counts("received", 100), anyFault, 0}
+	return f
 }
 
 // HistoryFloors are the floors for a history of which nothing else is known: only something must have been there to look at.
@@ -54,6 +73,7 @@ func HistoryFloors() Floors {
 		NoDuplicate:     {Evidence: counts("records", 1)},
 		VisibleEnd:      {Evidence: counts("answers", 2)},
 		ReadAfterAck:    {Evidence: counts("reads", 1)},
+		Liveness:        {},
 	}
 }
 
@@ -67,7 +87,10 @@ func counts(pairs ...any) map[string]int64 {
 
 // Missing says what the run lacks to put the claim to the test, "" if nothing.
 func (f Floors) Missing(claim Claim, evidence map[string]int64, c Contract, facts Facts) string {
-	floor := f[claim]
+	floor, known := f[claim]
+	if !known && len(f) > 0 {
+		return "nothing says how much evidence the claim needs"
+	}
 	var lacks []string
 	names := make([]string, 0, len(floor.Evidence))
 	for name := range floor.Evidence {

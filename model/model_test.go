@@ -123,45 +123,61 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestFloors: every claim of a log has floors, a run below any of them is not tested, and one that reaches them all is.
+// TestFloorsOfATest: every claim has floors, a run below any of them is not tested, and one that reaches them all is.
 func TestFloorsOfATest(t *testing.T) {
 	c := LogContract(Contract{Acks: -1, Replication: 3, MinISR: 2})
+	claims := []Claim{ReadAfterAck, CommitSafety, GroupDelivery, Lease, FIFO, DedupWindow, Atomicity, Serializability, Linearizable}
+	for _, p := range c.Promises {
+		claims = append(claims, p.Claim)
+	}
+	for _, claim := range claims {
+		floorsOfATest(t, TestFloors(), claim, c)
+		floorsOfATest(t, TestQueueFloors(), claim, c)
+	}
+	if got := (Floors{NoLoss: {}}).Missing(Order, nil, c, Facts{}); got == "" {
+		t.Error("a claim without a floor lacks nothing: want it not tested")
+	}
+	if got := (Floors{}).Missing(Order, nil, c, Facts{}); got != "" {
+		t.Errorf("without floors a claim lacks %q", got)
+	}
+}
+
+func floorsOfATest(t *testing.T, floors Floors, claim Claim, c Contract) {
+	t.Helper()
 	killed := FaultResult{Kind: "kill", Effective: true}
-	for _, p := range append(c.Promises, Promise{Claim: ReadAfterAck}) {
-		floor, ok := TestFloors()[p.Claim]
-		if !ok {
-			t.Errorf("%s has no floor", p.Claim)
+	floor, ok := floors[claim]
+	if !ok || len(floor.Evidence) == 0 && claim != Liveness {
+		t.Errorf("%s has no floor", claim)
+	}
+	enough := map[string]int64{}
+	for k, v := range floor.Evidence {
+		enough[k] = v
+	}
+	facts := Facts{Faults: []FaultResult{{Kind: "pause"}, killed}, LeaderChanges: 1}
+	missing := func(evidence map[string]int64, facts Facts) string {
+		return floors.Missing(claim, evidence, c, facts)
+	}
+	if got := missing(enough, facts); got != "" {
+		t.Errorf("%s at its floors lacks %s", claim, got)
+	}
+	for k := range floor.Evidence {
+		enough[k]--
+		if got := missing(enough, facts); !strings.Contains(got, k) {
+			t.Errorf("%s with too little %s lacks %q", claim, k, got)
 		}
-		enough := map[string]int64{}
-		for k, v := range floor.Evidence {
-			enough[k] = v
+		enough[k]++
+	}
+	for name, faults := range map[string][]FaultResult{"none": nil, "without effect": {{Kind: "kill"}}, "of a kind that breaks nothing": {{Kind: "noise", Effective: true}}} {
+		if got := missing(enough, Facts{Faults: faults, LeaderChanges: 1}); !strings.Contains(got, "no fault that could break it had an effect") {
+			t.Errorf("%s with faults %s lacks %q", claim, name, got)
 		}
-		facts := Facts{Faults: []FaultResult{{Kind: "pause"}, killed}, LeaderChanges: 1}
-		missing := func(evidence map[string]int64, facts Facts) string {
-			return TestFloors().Missing(p.Claim, evidence, c, facts)
-		}
-		if got := missing(enough, facts); got != "" {
-			t.Errorf("%s at its floors lacks %s", p.Claim, got)
-		}
-		for k := range floor.Evidence {
-			enough[k]--
-			if got := missing(enough, facts); !strings.Contains(got, k) {
-				t.Errorf("%s with too little %s lacks %q", p.Claim, k, got)
-			}
-			enough[k]++
-		}
-		for name, faults := range map[string][]FaultResult{"none": nil, "without effect": {{Kind: "kill"}}, "of a kind that breaks nothing": {{Kind: "noise", Effective: true}}} {
-			if got := missing(enough, Facts{Faults: faults, LeaderChanges: 1}); !strings.Contains(got, "no fault that could break it had an effect") {
-				t.Errorf("%s with faults %s lacks %q", p.Claim, name, got)
-			}
-		}
-		if got := missing(enough, Facts{Faults: facts.Faults}); (floor.LeaderChanges > 0) != strings.Contains(got, "leader changes 0 of at least 1") {
-			t.Errorf("%s without a change of leader lacks %q", p.Claim, got)
-		}
-		one := c
-		one.Replication = 1
-		if got := TestFloors().Missing(p.Claim, enough, one, Facts{Faults: facts.Faults}); got != "" {
-			t.Errorf("%s of a single copy lacks %s", p.Claim, got)
-		}
+	}
+	if got := missing(enough, Facts{Faults: facts.Faults}); (floor.LeaderChanges > 0) != strings.Contains(got, "leader changes 0 of at least 1") {
+		t.Errorf("%s without a change of leader lacks %q", claim, got)
+	}
+	one := c
+	one.Replication = 1
+	if got := floors.Missing(claim, enough, one, Facts{Faults: facts.Faults}); got != "" {
+		t.Errorf("%s of a single copy lacks %s", claim, got)
 	}
 }

@@ -230,8 +230,12 @@ func TestCheckOfARegister(t *testing.T) {
 	if code, stdout, stderr := outcome(t, command(t, "check", stale)); code != 1 || !strings.Contains(stdout, "model register") || !strings.Contains(stdout, "nonlinearizable × 1") {
 		t.Errorf("a stale read: exit %d\n%s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := outcome(t, command(t, "check", writeHistory(t, events[:4]...), "--model", "register")); code != 0 {
-		t.Errorf("two writes: exit %d\n%s%s", code, stdout, stderr)
+	if code, stdout, stderr := outcome(t, command(t, "check", writeHistory(t, events[:4]...), "--model", "register")); code != 2 || !strings.Contains(stdout, "no answer says anything") {
+		t.Errorf("two writes that nobody read: exit %d\n%s%s", code, stdout, stderr)
+	}
+	fresh := append(events[:2:2], step(0, histories.Invoke, histories.Read, histories.Datum{}), step(3, histories.OK, histories.Read, histories.IntDatum(1)))
+	if code, stdout, stderr := outcome(t, command(t, "check", writeHistory(t, fresh...))); code != 0 {
+		t.Errorf("a write and a read of it: exit %d\n%s%s", code, stdout, stderr)
 	}
 	for _, args := range [][]string{{"--model", "log"}, {"--claims", "no-loss"}, {"--contract", "x"}} {
 		if code, stdout, stderr := outcome(t, command(t, append([]string{"check", stale}, args...)...)); code != 254 || strings.Count(stderr, "\n") != 1 {
