@@ -318,7 +318,10 @@ type decoder struct {
 	delta
 	names   []string
 	version uint64
+	room    []int64 // for lists, which stay valid; shared by several that are short
 }
+
+const listRoom = 512 // numbers
 
 // word reads a string of the dictionary.
 func (d *decoder) word() string {
@@ -480,7 +483,10 @@ func (d *decoder) datum(v *Datum, form Form) bool {
 		if n > uint64(len(d.b)-d.at) {
 			return false
 		}
-		v.List = make([]int64, n)
+		if n >= uint64(len(d.room)) {
+			d.room = make([]int64, max(n, listRoom))
+		}
+		v.List, d.room = d.room[:n:n], d.room[n:]
 		for i := range v.List {
 			v.List[i] = d.varint()
 		}

@@ -82,10 +82,11 @@ func (c *txnCertificate) op(n int32) string {
 	}
 	x := &c.t.all[n]
 	c.txns = append(c.txns, n)
-	p := model.ProofOp{Role: fmt.Sprintf("T%d", len(c.txns)), Op: x.inv, Invoked: int64(x.invTime), Ended: -1, EndSeq: x.end, Process: x.process,
+	begin, end := c.t.moments.at(x.inv), c.t.moments.at(x.end)
+	p := model.ProofOp{Role: fmt.Sprintf("T%d", len(c.txns)), Op: begin.seq, Invoked: int64(begin.time), Ended: -1, EndSeq: end.seq, Process: x.process,
 		What: "transaction", Text: c.t.describeTransaction(n)}
 	if x.end != 0 {
-		p.Ended = int64(x.endTime)
+		p.Ended = int64(end.time)
 	}
 	c.Operations = append(c.Operations, p)
 	return p.Role
@@ -109,7 +110,7 @@ func (c *txnCertificate) why(a, b int32, kind dependency) string {
 		return fmt.Sprintf("process %d went on from %s to %s", t.all[a].process, first, second)
 	case inTime:
 		c.relate(a, b, kind, nil, 0)
-		return fmt.Sprintf("%s ended at %s, before %s began at %s", first, stamp(t.all[a].endTime), second, stamp(t.all[b].invTime))
+		return fmt.Sprintf("%s ended at %s, before %s began at %s", first, t.stamp(t.all[a].end), second, t.stamp(t.all[b].inv))
 	}
 	doer := b // whose step on the object it is
 	if kind == readWrite {

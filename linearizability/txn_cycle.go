@@ -338,7 +338,7 @@ func (t *transactions) noteCycle(x cycle) {
 	name := x.anomaly()
 	var where []string
 	for _, n := range x.txns {
-		where = append(where, fmt.Sprint(t.all[n].inv))
+		where = append(where, fmt.Sprint(t.op(n)))
 		if len(where) == 8 && len(x.txns) > 9 {
 			where = append(where, "…")
 			break

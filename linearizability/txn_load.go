@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"time"
 
 	"ackproof/histories"
 	"ackproof/model"
@@ -13,13 +12,12 @@ import (
 
 // transaction is one transaction, packed. Its number is its place in transactions.all, which is the order of invocation.
 type transaction struct {
-	inv, end         uint64 // sequence numbers; end 0: no completion
-	invTime, endTime time.Duration
-	first, steps     int32 // in transactions.steps
-	before           int32 // the last transaction of the same process that went through before this one began, −1 none
-	process          int32
-	outcome          histories.Type
-	committed        bool // it went through, or its outcome is unknown and somebody read of it; known after place
+	inv, end     instant // end 0: no completion
+	first, steps int32   // in transactions.steps
+	before       int32   // the last transaction of the same process that went through before this one began, −1 none
+	process      int32
+	outcome      histories.Type
+	committed    bool // it went through, or its outcome is unknown and somebody read of it; known after place
 }
 
 // txnStep is one step of a transaction.
@@ -72,20 +70,21 @@ type txnGrown struct {
 	step int32
 }
 
-// transactions is a whole history in memory: 64 bytes a transaction, 32 a step, 24 a version, and the graph.
+// transactions is a whole history in memory: 28 bytes a transaction, 3 an event, 32 a step, 24 a version, and the graph.
 type transactions struct {
 	options TransactionOptions
 	all     []transaction
 	steps   []txnStep
 	objects []txnObject
 	byName  map[string]int32
+	moments moments
 	ended   []int32           // transactions that went through, in the order in which they did
 	odd     map[int32][]int64 // lists of reads that differ, by step
 	writer  []int32           // of each version the transaction that counts for it, −1: aborted or nobody
 	wrote   []int32           // of each version the append step, −1 nobody
 	logs    bool              // lists otherwise
 	lists   bool              // lists were read
-	drain   uint64            // final reads were invoked after it
+	drain   instant           // final reads were invoked after it
 	counts  model.Operations
 
 	found                            map[model.Anomaly]*txnFinding
@@ -99,8 +98,7 @@ type transactions struct {
 func loadTransactions(events iter.Seq2[histories.Event, error], o TransactionOptions) (*transactions, error) {
 	t := &transactions{options: o, logs: o.Versions == Logs, byName: make(map[string]int32), odd: make(map[int32][]int64), found: make(map[model.Anomaly]*txnFinding)}
 	join := histories.NewJoiner()
-	numbers := []int32{} // operation → transaction, −1 for other operations
-	last := make(map[int32]int32)
+	var last table[int32] // by process
 	for ev, err := range events {
 		if err != nil {
 			return nil, err
@@ -109,15 +107,13 @@ func loadTransactions(events iter.Seq2[histories.Event, error], o TransactionOpt
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case i < 0:
+		if t.moments.n == endless-1 {
+			return nil, tooMany(&ev, int64(endless-1), "events")
+		}
+		now := t.moments.add(ev.Seq, ev.Time)
+		if ev.Kind != histories.Object {
 			if ev.Kind == histories.Phase && ev.Note == "drain" {
-				t.drain = ev.Seq
-			}
-			continue
-		case ev.Kind != histories.Object:
-			if ev.Type == histories.Invoke {
-				numbers = push(numbers, none)
+				t.drain = now
 			}
 			continue
 		}
@@ -135,26 +131,31 @@ func loadTransactions(events iter.Seq2[histories.Event, error], o TransactionOpt
 				return nil, fmt.Errorf("%w: more than %d transactions", histories.ErrMalformed, maxTransactions)
 			}
 			n := int32(len(t.all))
-			numbers = push(numbers, n)
-			before, ok := last[ev.Process]
-			if !ok {
-				before = none
+			join.Rename(int(n))
+			x := transaction{inv: now, process: ev.Process, before: none, outcome: histories.Invoke}
+			if before := last.find(ev.Process); before != nil {
+				x.before = *before
 			}
-			t.all = push(t.all, transaction{inv: ev.Seq, invTime: ev.Time, endTime: -1, process: ev.Process, before: before, outcome: histories.Invoke})
+			t.all = push(t.all, x)
 			t.ask(n, ev.Steps)
 			continue
 		}
-		n := numbers[i]
+		n := int32(i)
 		if len(t.steps) > math.MaxInt32-len(ev.Steps) {
 			return nil, fmt.Errorf("%w: more than %d steps", histories.ErrMalformed, math.MaxInt32)
 		}
-		if err := t.complete(n, &ev); err != nil {
+		if err := t.complete(n, &ev, now); err != nil {
 			return nil, err
 		}
 		if ev.Type == histories.OK {
-			last[ev.Process] = n
+			if before := last.find(ev.Process); before != nil {
+				*before = n
+			} else {
+				last.add(ev.Process, &n)
+			}
 		}
 	}
+	t.moments.close()
 	for i := range t.all {
 		if t.all[i].outcome == histories.Invoke {
 			t.counts.Info++
@@ -162,6 +163,10 @@ func loadTransactions(events iter.Seq2[histories.Event, error], o TransactionOpt
 	}
 	return t, nil
 }
+
+// op is the sequence number of a transaction's invocation, which names it; stamp is the time of an event, for people.
+func (t *transactions) op(n int32) uint64       { return t.moments.at(t.all[n].inv).seq }
+func (t *transactions) stamp(at instant) string { return stamp(t.moments.at(at).time) }
 
 // Bounds of what is accepted: offsets of which sums with a length are numbers still, and as many transactions and versions as the graph has room for.
 const (
@@ -261,9 +266,9 @@ func (t *transactions) ask(n int32, steps []histories.Step) {
 }
 
 // complete notes the end of transaction n. Only one that went through says what it read.
-func (t *transactions) complete(n int32, ev *histories.Event) error {
+func (t *transactions) complete(n int32, ev *histories.Event, now instant) error {
 	x := &t.all[n]
-	x.end, x.endTime, x.outcome = ev.Seq, ev.Time, ev.Type
+	x.end, x.outcome = now, ev.Type
 	switch ev.Type {
 	case histories.Fail:
 		t.counts.Fail++

@@ -158,7 +158,7 @@ func (t *transactions) origins(x *txnObject) {
 	n := len(x.appends)
 	for j := 1; j < n; j++ {
 		if a, b := &t.steps[x.appends[j-1]], &t.steps[x.appends[j]]; a.value == b.value && t.repeated == "" {
-			t.repeated = fmt.Sprintf("value %d is appended to %q twice, by the operations %d and %d, so it is not known whose was read", a.value, x.name, t.all[a.txn].inv, t.all[b.txn].inv)
+			t.repeated = fmt.Sprintf("value %d is appended to %q twice, by the operations %d and %d, so it is not known whose was read", a.value, x.name, t.op(a.txn), t.op(b.txn))
 		}
 	}
 	dense := n > 0 && t.steps[x.appends[n-1]].value-t.steps[x.appends[0]].value == int64(n-1)
@@ -271,7 +271,7 @@ func (t *transactions) walk(n, i int32, next []int32) {
 			return
 		}
 		x.odd = true
-		t.note(model.Internal, fmt.Sprintf("%s in %d", x.name, t.all[n].inv), func(c *txnCertificate) {
+		t.note(model.Internal, fmt.Sprintf("%s in %d", x.name, t.op(n)), func(c *txnCertificate) {
 			c.Object = x.name
 			c.Sentence = fmt.Sprintf("%s read %s and found %s.", c.op(n), x.name, what)
 		})

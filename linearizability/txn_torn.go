@@ -71,7 +71,7 @@ func (t *transactions) torn() {
 		}
 		switch {
 		case gone != none && here != none:
-			t.note(model.TornTxn, fmt.Sprint(x.inv), func(c *txnCertificate) {
+			t.note(model.TornTxn, fmt.Sprint(t.op(int32(n))), func(c *txnCertificate) {
 				there, away := &t.steps[here], &t.steps[gone]
 				c.about(&t.objects[away.key], away.value)
 				c.relate(int32(n), t.reader(&t.objects[there.key], int(there.at)), writeRead, &t.objects[there.key], there.value)
@@ -80,18 +80,18 @@ func (t *transactions) torn() {
 			})
 		case unknown > 0:
 			if t.unread == 0 {
-				t.firstUnread = fmt.Sprintf("operation %d", x.inv)
+				t.firstUnread = fmt.Sprintf("operation %d", t.op(int32(n)))
 			}
 			t.unread += unknown
 			t.unreadTxns++
 		case gone != none && x.outcome == histories.OK:
-			t.note(model.LostAcked, fmt.Sprint(x.inv), func(c *txnCertificate) {
+			t.note(model.LostAcked, fmt.Sprint(t.op(int32(n))), func(c *txnCertificate) {
 				away := &t.steps[gone]
 				c.about(&t.objects[away.key], away.value)
-				c.Sentence = fmt.Sprintf("%s committed at %s, but of its records none is there: %d of %s is not in the final read %s.", c.op(int32(n)), stamp(x.endTime), away.value, t.objects[away.key].name, c.op(by[away.key]))
+				c.Sentence = fmt.Sprintf("%s committed at %s, but of its records none is there: %d of %s is not in the final read %s.", c.op(int32(n)), t.stamp(x.end), away.value, t.objects[away.key].name, c.op(by[away.key]))
 			})
 		case gone != none:
-			t.note(model.DirtyRead, fmt.Sprint(x.inv), func(c *txnCertificate) {
+			t.note(model.DirtyRead, fmt.Sprint(t.op(int32(n))), func(c *txnCertificate) {
 				away := &t.steps[gone]
 				if away.at < 0 { // another of its records was read
 					for i := x.first; i < x.first+x.steps; i++ {
