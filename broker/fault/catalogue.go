@@ -102,7 +102,7 @@ func Catalogue() []Entry {
 var (
 	lost     = list("lost-acked", "inconsistent-offset", "dirty-read", "stale-end-offset", "replica-divergence")
 	dirty    = list("dirty-read", "inconsistent-offset", "future-read")
-	diverged = list("replica-divergence", "inconsistent-offset", "lost-acked", "dirty-read")
+	diverged = list("inconsistent-offset", "replica-divergence", "dirty-read", "lost-acked", "duplicate", "unavailable-after-heal")
 )
 
 func list(s ...string) []string { return s }
