@@ -29,11 +29,10 @@ type world struct {
 	tokens    int
 	waits     map[int]func(kmsg.Response)
 
-	clients  []*client
-	told     map[int32]map[int32]string // generation of the classic group → partition → member
-	synced   int32                      // newest generation in which anybody was told an assignment
-	stats    map[string]int
-	fetching bool
+	clients []*client
+	told    map[int32]map[int32]string // generation of the classic group → partition → member
+	synced  int32                      // newest generation in which anybody was told an assignment
+	stats   map[string]int
 }
 
 // client is a member of one of the groups, or wants to be one.

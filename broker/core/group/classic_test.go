@@ -1,0 +1,233 @@
+package group
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func TestJoinIsRefused(t *testing.T) {
+	for name, x := range map[string]struct {
+		change func(q *kmsg.JoinGroupRequest)
+		want   *kerr.Error
+	}{
+		"no group":                {func(q *kmsg.JoinGroupRequest) { q.Group = "" }, kerr.InvalidGroupID},
+		"a session too short":     {func(q *kmsg.JoinGroupRequest) { q.SessionTimeoutMillis = 10 }, kerr.InvalidSessionTimeout},
+		"a session too long":      {func(q *kmsg.JoinGroupRequest) { q.SessionTimeoutMillis = 1 << 30 }, kerr.InvalidSessionTimeout},
+		"no protocol type":        {func(q *kmsg.JoinGroupRequest) { q.ProtocolType = "" }, kerr.InconsistentGroupProtocol},
+		"no protocols":            {func(q *kmsg.JoinGroupRequest) { q.Protocols = nil }, kerr.InconsistentGroupProtocol},
+		"another protocol type":   {func(q *kmsg.JoinGroupRequest) { q.ProtocolType = "connect" }, kerr.InconsistentGroupProtocol},
+		"no protocol in common":   {func(q *kmsg.JoinGroupRequest) { q.Protocols[0].Name = "mine" }, kerr.InconsistentGroupProtocol},
+		"an id from elsewhere":    {func(q *kmsg.JoinGroupRequest) { q.MemberID = "elsewhere" }, kerr.UnknownMemberID},
+		"an instance that is new": {func(q *kmsg.JoinGroupRequest) { q.MemberID, q.InstanceID = "elsewhere", kmsg.StringPtr("i") }, kerr.UnknownMemberID},
+		"an empty instance id":    {func(q *kmsg.JoinGroupRequest) { q.InstanceID = kmsg.StringPtr("") }, kerr.InvalidRequest},
+	} {
+		b := newBench(t)
+		b.stable(1)
+		q := joinRequest("")
+		x.change(q)
+		b.code(x.want, do[*kmsg.JoinGroupResponse](b, q).ErrorCode, name)
+	}
+}
+
+func TestTheFirstRoundWaitsForMoreMembers(t *testing.T) {
+	b := newBench(t)
+	first := b.send(joinRequest(b.announce()))
+	b.pass(2900 * time.Millisecond)
+	b.send(joinRequest(b.announce()))
+	b.pass(2900 * time.Millisecond)
+	if b.reply[first] != nil {
+		t.Fatal("a newcomer does not prolong the first round")
+	}
+	b.pass(200 * time.Millisecond)
+	if r := got[*kmsg.JoinGroupResponse](b, first); len(r.Members) != 2 {
+		t.Errorf("%d members", len(r.Members))
+	}
+}
+
+func TestProtocolsAreVotedOn(t *testing.T) {
+	b := newBench(t)
+	join := func(protocols ...string) int {
+		q := joinRequest(b.announce())
+		q.Protocols = nil
+		for _, p := range protocols {
+			q.Protocols = append(q.Protocols, kmsg.JoinGroupRequestProtocol{Name: p, Metadata: []byte(p)})
+		}
+		return b.send(q)
+	}
+	n := join("sticky", "range")
+	join("range", "roundrobin", "sticky")
+	join("range", "sticky")
+	b.pass(10 * time.Second)
+	r := got[*kmsg.JoinGroupResponse](b, n)
+	if *r.Protocol != "range" || string(r.Members[1].ProtocolMetadata) != "range" {
+		t.Errorf("protocol %q", *r.Protocol)
+	}
+}
+
+// A static member that is away keeps its place until its session ends, also over a round.
+func TestAStaticMemberThatIsAwayKeepsItsPlace(t *testing.T) {
+	b := newBench(t)
+	one, two := b.send(staticJoin("", "i1")), b.send(staticJoin("", "i2"))
+	b.pass(6 * time.Second)
+	r1, r2 := got[*kmsg.JoinGroupResponse](b, one), got[*kmsg.JoinGroupResponse](b, two)
+	b.send(syncRequest(r1.MemberID, r1.Generation, nil))
+	short := staticJoin(r1.MemberID, "i1")
+	short.RebalanceTimeoutMillis = 1000
+	other := staticJoin(r2.MemberID, "i2")
+	other.RebalanceTimeoutMillis, other.SessionTimeoutMillis = 1000, 30_000
+	n := b.send(short)
+	b.send(other)
+	b.code(nil, got[*kmsg.JoinGroupResponse](b, n).ErrorCode, "round with both")
+	n = b.send(short)
+	b.pass(1100 * time.Millisecond)
+	if r := got[*kmsg.JoinGroupResponse](b, n); len(r.Members) != 2 {
+		t.Errorf("%d members after a round without the static one, expected 2", len(r.Members))
+	}
+}
+
+func TestWhoeverDoesNotSyncIsPutOut(t *testing.T) {
+	b := newBench(t)
+	ids, generation := b.stable(2)
+	b.send(joinRequest(ids[0]))
+	b.send(joinRequest(ids[1]))
+	generation++
+	n := b.send(syncRequest(ids[1], generation, nil)) // the leader does not
+	for range 4 {
+		b.pass(5500 * time.Millisecond)
+		b.send(heartbeatRequest(ids[0], generation))
+	}
+	if r := got[*kmsg.SyncGroupResponse](b, n); r.ErrorCode != kerr.RebalanceInProgress.Code {
+		t.Errorf("sync of the follower: code %d, expected a new round", r.ErrorCode)
+	}
+	b.code(kerr.UnknownMemberID, do[*kmsg.HeartbeatResponse](b, heartbeatRequest(ids[0], generation)).ErrorCode, "heartbeat of the leader that never synced")
+}
+
+func TestLeaveAndDescribe(t *testing.T) {
+	b := newBench(t)
+	ids, generation := b.stable(2)
+	describe := func(version int16) kmsg.DescribeGroupsResponseGroup {
+		q := kmsg.NewPtrDescribeGroupsRequest()
+		q.Version, q.Groups = version, []string{"g", "nobody"}
+		r := do[*kmsg.DescribeGroupsResponse](b, q)
+		if nobody := r.Groups[1]; nobody.State != "Dead" || (nobody.ErrorCode == kerr.GroupIDNotFound.Code) != (version >= 6) {
+			t.Errorf("v%d, a group that is not there: %+v", version, nobody)
+		}
+		return r.Groups[0]
+	}
+	if d := describe(5); d.State != "Stable" || d.Protocol != "range" || len(d.Members) != 2 || string(d.Members[1].MemberAssignment) != "for "+ids[1] || d.Members[0].ClientHost != "127.0.0.1" {
+		t.Errorf("%+v", d)
+	}
+	r := do[*kmsg.LeaveGroupResponse](b, leaveRequest(ids[1], "stranger"))
+	b.code(nil, r.Members[0].ErrorCode, "leave")
+	b.code(kerr.UnknownMemberID, r.Members[1].ErrorCode, "leave of a stranger")
+	if d := describe(6); d.State != "PreparingRebalance" || len(d.Members) != 1 {
+		t.Errorf("%+v", d)
+	}
+	b.code(kerr.RebalanceInProgress, do[*kmsg.HeartbeatResponse](b, heartbeatRequest(ids[0], generation)).ErrorCode, "heartbeat of the one that stays")
+	old := kmsg.NewPtrLeaveGroupRequest()
+	old.Version, old.Group, old.MemberID = 1, "g", ids[0]
+	b.code(nil, do[*kmsg.LeaveGroupResponse](b, old).ErrorCode, "leave v1")
+	if d := describe(5); d.State != "Empty" {
+		t.Errorf("%+v", d)
+	}
+	list := kmsg.NewPtrListGroupsRequest()
+	list.Version, list.StatesFilter, list.TypesFilter = 5, []string{"empty"}, []string{"CLASSIC"}
+	if l := do[*kmsg.ListGroupsResponse](b, list); len(l.Groups) != 1 || l.Groups[0].GroupState != "Empty" || l.Groups[0].GroupType != "classic" {
+		t.Errorf("%+v", l.Groups)
+	}
+	list = kmsg.NewPtrListGroupsRequest()
+	list.Version, list.StatesFilter = 5, []string{"Stable"}
+	if l := do[*kmsg.ListGroupsResponse](b, list); len(l.Groups) != 0 {
+		t.Errorf("%+v", l.Groups)
+	}
+}
+
+// More members than partitions are no matter for the coordinator: whoever leads may give nothing to some.
+func TestIdleMembers(t *testing.T) {
+	b := newBench(t)
+	ids, generation := b.stable(7)
+	for _, id := range ids {
+		b.code(nil, do[*kmsg.HeartbeatResponse](b, heartbeatRequest(id, generation)).ErrorCode, "heartbeat")
+	}
+}
+
+func TestTenThousandMembersAtOnce(t *testing.T) {
+	b := newBench(t)
+	b.cfg.MaxSize = 2000
+	b.boot()
+	refused := 0
+	var ids []string
+	for range 10_000 {
+		r := do[*kmsg.JoinGroupResponse](b, joinRequest(""))
+		switch r.ErrorCode {
+		case kerr.MemberIDRequired.Code:
+			ids = append(ids, r.MemberID)
+		case kerr.GroupMaxSizeReached.Code:
+			refused++
+		default:
+			t.Fatalf("code %d", r.ErrorCode)
+		}
+	}
+	if len(ids) != 2000 || refused != 8000 {
+		t.Fatalf("%d let in, %d refused", len(ids), refused)
+	}
+	var joins []int
+	for _, id := range ids {
+		joins = append(joins, b.send(joinRequest(id)))
+	}
+	other := joinRequest("") // another group is served meanwhile
+	other.Group = "other"
+	b.code(kerr.MemberIDRequired, do[*kmsg.JoinGroupResponse](b, other).ErrorCode, "join of another group")
+	for b.reply[joins[0]] == nil {
+		b.pass(time.Second)
+	}
+	assign := map[string]string{}
+	generation := got[*kmsg.JoinGroupResponse](b, joins[0]).Generation
+	for i, id := range ids {
+		b.code(nil, got[*kmsg.JoinGroupResponse](b, joins[i]).ErrorCode, "join")
+		assign[id] = fmt.Sprint(i)
+	}
+	for i, id := range ids {
+		give := assign
+		if i > 0 {
+			give = nil
+		}
+		if r := do[*kmsg.SyncGroupResponse](b, syncRequest(id, generation, give)); string(r.MemberAssignment) != fmt.Sprint(i) {
+			t.Fatalf("member %d is assigned %q (code %d)", i, r.MemberAssignment, r.ErrorCode)
+		}
+	}
+}
+
+func TestMembersWithHugeSubscriptionsAreRefused(t *testing.T) {
+	b := newBench(t)
+	refused := false
+	for range 40 {
+		q := joinRequest("")
+		q.Version = 3
+		q.Protocols[0].Metadata = make([]byte, 1<<20)
+		if n := b.send(q); b.reply[n] != nil {
+			b.code(kerr.GroupMaxSizeReached, got[*kmsg.JoinGroupResponse](b, n).ErrorCode, "join")
+			refused = true
+		}
+	}
+	if !refused {
+		t.Error("40 MiB of subscriptions in one group are taken")
+	}
+}
+
+func TestGroupsAreBounded(t *testing.T) {
+	b := newBench(t)
+	for i := range 60 {
+		q := commitRequest("", -1, "a", 0, 1)
+		q.Group = fmt.Sprint(i)
+		want := (*kerr.Error)(nil)
+		if i >= 50 {
+			want = kerr.GroupMaxSizeReached
+		}
+		b.code(want, do[*kmsg.OffsetCommitResponse](b, q).Topics[0].Partitions[0].ErrorCode, fmt.Sprint("group ", i))
+	}
+}
