@@ -305,7 +305,10 @@ func passedOver(p *proof) {
 	} else {
 		p.need(p.role("reader").ok(), "no reader")
 	}
-	base, begun := int64(0), uint64(math.MaxUint64)
+	base, begun, committed := int64(0), uint64(math.MaxUint64), uint64(math.MaxUint64)
+	for _, c := range p.steps(histories.Commit) {
+		committed = min(committed, c.ret())
+	}
 	for _, f := range p.steps(histories.Assigned, histories.Delivered) {
 		given := f.Do == histories.Delivered && f.Offset <= at && at < f.Offset+f.Number
 		p.need(!given || f.outcome != histories.OK || f.end.Seq > by, "operation %d was given the offset", f.begin.Seq)
@@ -313,8 +316,7 @@ func passedOver(p *proof) {
 		if f.outcome == histories.OK && f.Offset >= 0 && f.end.Seq < begun {
 			base, begun = f.Offset, f.end.Seq
 		}
-		asked := slices.ContainsFunc(p.steps(histories.Commit), func(c fact) bool { return c.outcome == histories.OK && c.before(f.operation) })
-		p.need(f.Do != histories.Assigned || f.outcome != histories.OK || f.end.Seq > by || f.Offset <= at || asked, "operation %d began above it before anything was committed: a reset", f.begin.Seq)
+		p.need(f.Do != histories.Assigned || f.outcome != histories.OK || f.end.Seq > by || f.Offset <= at || committed < f.begin.Seq, "operation %d began above it before anything was committed: a reset", f.begin.Seq)
 	}
 	for _, o := range p.appends {
 		p.need(o.begin.Kind != histories.StartOffset || !o.ok() || o.end.Offset <= at || o.end.Seq > by, "the log starts above the offset")

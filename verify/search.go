@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -28,10 +29,11 @@ const searchLimit = 1 << 18
 // unexplained demands that the cited operations cannot all stand in one run of the object that keeps real time. All others that can have left what a cited
 // one found, or made room for it, may stand in it too, where they were; whoever only reads is left out, which makes more runs possible and no fewer.
 func unexplained(p *proof) {
-	last := uint64(0)
+	first, last := uint64(math.MaxUint64), uint64(0)
 	for _, o := range p.cited {
-		last = max(last, o.end.Seq)
+		first, last = min(first, o.begin.Seq), max(last, o.end.Seq)
 	}
+	starts, isMutex := []contents{{}}, p.does(histories.Acquire, histories.Release)
 	var moves, others []move
 	o := object{text: p.does(histories.AppendTo), stream: p.does(histories.CheckTail, histories.ExpectTail, histories.ExpectToken, histories.SetToken)}
 	for _, op := range p.ops {
@@ -50,6 +52,10 @@ func unexplained(p *proof) {
 		})
 		switch {
 		case len(m.steps) == 0 || op.done && op.end.Type == histories.Fail || m.inv > last:
+		case isMutex && m.ret < first: // over before them: it left the mutex free, or held if somebody took it
+			if s := m.steps[0]; s.Do == histories.Acquire && len(starts) == 1 {
+				starts = append(starts, contents{s.Key: "held"})
+			}
 		case isCited:
 			moves = append(moves, m)
 		default:
@@ -67,7 +73,7 @@ func unexplained(p *proof) {
 			})
 		}
 	}
-	legal, tried := o.explain(moves)
+	legal, tried := o.explain(moves, starts...)
 	p.need(tried < searchLimit, "there are too many runs of %d operations to go through", len(moves))
 	p.need(!legal, "the operations can be explained")
 }
@@ -116,33 +122,37 @@ func (o object) serves(w, s histories.Step) bool {
 	}
 }
 
-// explain looks for a run: the moves one after the other, each in its interval and with the answer it had.
-func (o object) explain(moves []move) (legal bool, tried int) {
+// explain looks for a run from one of the states: the moves one after the other, each in its interval and with the answer it had. It takes time in proportion
+// to the moves that overlap, not to all.
+func (o object) explain(moves []move, starts ...contents) (legal bool, tried int) {
+	slices.SortFunc(moves, func(a, b move) int { return cmp.Compare(a.inv, b.inv) })
 	been := make(map[string]bool)
 	done := make([]byte, len(moves))
-	var from func(now contents) bool
-	from = func(now contents) bool {
-		key := string(done) + now.key()
+	// next goes on where all moves below low are done and none from high on is; latest is the last beginning of one that is.
+	var next func(now contents, low, high int, latest uint64) bool
+	next = func(now contents, low, high int, latest uint64) bool {
+		for low < high && done[low] != 0 {
+			low++
+		}
+		key := strconv.Itoa(low) + " " + string(done[low:high]) + now.key()
 		if been[key] || len(been) >= searchLimit {
 			return false
 		}
 		been[key] = true
-		first, latest, left := uint64(math.MaxUint64), uint64(0), false
-		for i, m := range moves {
-			if done[i] != 0 {
-				latest = max(latest, m.inv)
-			} else if m.firm {
+		first, left := uint64(math.MaxUint64), false // the earliest end among those that still have to happen
+		for i := low; i < len(moves) && moves[i].inv <= first; i++ {
+			if m := moves[i]; m.firm && done[i] == 0 {
 				first, left = min(first, m.ret), true
 			}
 		}
 		if !left {
 			return true
 		}
-		for i, m := range moves {
-			if done[i] == 0 && m.inv <= first && m.ret >= latest {
-				if next, ok := o.apply(m, now); ok {
+		for i := low; i < len(moves) && moves[i].inv <= first; i++ {
+			if m := moves[i]; done[i] == 0 && m.ret >= latest {
+				if after, ok := o.apply(m, now); ok {
 					done[i] = 1
-					if from(next) {
+					if next(after, low, max(high, i+1), max(latest, m.inv)) {
 						return true
 					}
 					done[i] = 0
@@ -151,7 +161,7 @@ func (o object) explain(moves []move) (legal bool, tried int) {
 		}
 		return false
 	}
-	legal = from(contents{})
+	legal = slices.ContainsFunc(starts, func(c contents) bool { return next(c, 0, 0, 0) })
 	return legal, len(been)
 }
 
