@@ -131,17 +131,9 @@ func (l *Log) ensureIndexed(p *part) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.index != nil || !slices.Contains(l.parts, p) {
-		return nil // another reader was faster, or a cut
+	if p.index == nil { // else another reader was faster
+		p.index = x
 	}
-	if p.file == nil { // let go meanwhile: with its file the index would be forgotten too
-		again, err := l.acquire(p)
-		if err != nil {
-			return err
-		}
-		again.release()
-	}
-	p.index = x
 	return nil
 }
 
