@@ -2,6 +2,8 @@ package histories
 
 import (
 	"errors"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -71,5 +73,74 @@ func TestJoinerRefuses(t *testing.T) {
 		case err != nil && !errors.Is(err, ErrMalformed):
 			t.Errorf("case %d: %v is no ErrMalformed", i, err)
 		}
+	}
+}
+
+// TestJoinerCrowd: processes that share a place, and operations that are open side by side, are joined as a plain map of operations would join them.
+func TestJoinerCrowd(t *testing.T) {
+	type open struct {
+		op        uint64
+		process   int32
+		pipelined bool
+		number    int
+	}
+	refused := 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(9, seed))
+		join := NewJoiner()
+		var all []open
+		var sequence [4]int64
+		place := int32(len(join.clients))
+		for seq, made := uint64(1), 0; seq < 200; seq++ {
+			if len(all) > 0 && r.IntN(2) == 0 {
+				i := r.IntN(len(all))
+				o := all[i]
+				end := Event{Seq: seq, Op: o.op, Kind: Append, Type: Type(1 + r.IntN(3)), Process: o.process}
+				if r.IntN(30) == 0 { // of another process, or over already
+					end.Process += place
+				}
+				number, err := join.Join(&end)
+				if end.Process != o.process {
+					if err == nil {
+						t.Fatalf("seed %d: process %d completed operation %d of process %d", seed, end.Process, o.op, o.process)
+					}
+					refused++
+					break
+				}
+				if err != nil || number != o.number {
+					t.Fatalf("seed %d: operation %d is completed as %d (%v), want %d", seed, o.op, number, err, o.number)
+				}
+				all = slices.Delete(all, i, i+1)
+				seq++
+				if _, err := join.Join(&Event{Seq: seq, Op: o.op, Kind: Append, Type: OK, Process: o.process}); err == nil {
+					t.Fatalf("seed %d: operation %d is completed twice", seed, o.op)
+				}
+				continue
+			}
+			ev := Event{Seq: seq, Op: seq, Kind: Append, Process: r.Int32N(4) * place, Pipelined: r.IntN(3) > 0}
+			producer := r.IntN(len(sequence))
+			ev.Runs = []Run{{Producer: int32(producer), Sequence: sequence[producer], Count: 1}}
+			sequence[producer]++
+			legal := !slices.ContainsFunc(all, func(o open) bool { return o.process == ev.Process && (!o.pipelined || !ev.Pipelined) })
+			number, err := join.Join(&ev)
+			if legal != (err == nil) {
+				t.Fatalf("seed %d: event %d: %v, want it accepted: %v", seed, seq, err, legal)
+			}
+			if !legal {
+				refused++
+				break
+			}
+			if number != made {
+				t.Fatalf("seed %d: event %d begins operation %d, want %d", seed, seq, number, made)
+			}
+			if made++; r.IntN(3) == 0 {
+				number += 1000
+				join.Rename(number)
+			}
+			all = append(all, open{seq, ev.Process, ev.Pipelined, number})
+		}
+	}
+	if refused < 50 {
+		t.Errorf("%d histories were refused: too few to prove anything", refused)
 	}
 }

@@ -134,6 +134,21 @@ func (h *history) stale(p *part, t *tally, b bounds) {
 	}
 }
 
+// unseen gives the appends that have records that nobody saw and that may have been written, once for each record, in the order of invocation.
+func (h *history) unseen(p *part) (free []int32) {
+	for op, o := range h.ops.of(&p.appends, 0) {
+		if !(o.indeterminate() || o.outcome == histories.OK && o.offset < 0) {
+			continue
+		}
+		for j := range o.count {
+			if h.records.at(o.first+j).position < 0 {
+				free = append(free, op)
+			}
+		}
+	}
+	return free
+}
+
 // fill decides, in a dense log, whether the offsets that nobody saw can have been filled. An append of unknown outcome that nobody saw fits a
 // hole if it was sent before the hole's bound; bounds rise with offsets, so giving the earliest append to the lowest hole is a maximum matching.
 func (h *history) fill(p *part, t *tally, b bounds) {
@@ -142,23 +157,13 @@ func (h *history) fill(p *part, t *tally, b bounds) {
 	}
 	// Where acknowledged records may go, holes below them may have been filled in a log that is gone: only the final log counts.
 	oneLog := t.contract.Acks == -1 && !t.contract.Unclean
-	var free []int32 // operations with unseen records, once for each, in the order of invocation
-	if oneLog {
-		for op, o := range h.ops.of(&p.appends, 0) {
-			if !(o.indeterminate() || o.outcome == histories.OK && o.offset < 0) {
-				continue
-			}
-			for j := range o.count {
-				if h.records.at(o.first+j).position < 0 {
-					free = append(free, op)
-				}
-			}
-		}
-	}
+	var free []int32 // operations with unseen records, once for each, in the order of invocation; found when first asked for
 	batches, unread := false, int64(0)
 	hole := func(i int, certain bool) {
 		if !certain {
-			unread++
+			if unread++; unread == 1 {
+				free = h.unseen(p)
+			}
 			if len(free) > 0 && h.ops.at(free[0]).inv < b.by[i] {
 				batches = batches || h.ops.at(free[0]).count > 1
 				free = free[1:]
