@@ -113,6 +113,7 @@ type TransactionOptions struct {
 	// AtomicReads, of logs: a transaction's records in one log become readable together, so a read that ends among them is G1b. For lists that is always so.
 	AtomicReads bool
 	Floors      model.Floors // nil: at least one transaction that went through and one read
+	Facts       model.Facts  // what the harness knows besides
 	Places      int          // places listed per anomaly; 0: 20
 }
 
@@ -264,6 +265,6 @@ func (t *transactions) judge(claim model.Claim) model.ClaimResult {
 		}
 		r.Anomalies = append(r.Anomalies, model.AnomalyResult{Kind: b.anomaly, Count: f.count, Proof: t.certificate(claim, b.anomaly, f), Where: f.where})
 	}
-	judge(&r, undecided, model.Facts{}, t.options.Floors.Missing(claim, r.Evidence, model.Contract{}, model.Facts{}))
+	judge(&r, undecided, t.options.Facts, t.options.Floors.Missing(claim, r.Evidence, model.Contract{}, t.options.Facts))
 	return r
 }
