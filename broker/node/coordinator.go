@@ -41,17 +41,18 @@ type groupAppend struct {
 }
 
 func (a *groupAppend) reply(e partition.ProduceReply) {
-	a.c.put(group.Appended{ID: a.id, Code: e.Code})
+	a.c.put(group.Appended{ID: a.id, Code: e.Code, Offset: e.BaseOffset})
 }
 
 const (
 	groupsPerPartition = 10_000          // most groups of a partition: memory is bounded
 	newMemberTimeout   = 5 * time.Minute // Kafka's
+	compactAfter       = 8 << 20         // bytes: little to load, and rarely worth writing again
 )
 
 func newCoordinator(n *Node, r *replica, epoch int32) *coordinator {
 	cfg := n.cfg.Groups
-	cfg.MaxGroups, cfg.NewMemberTimeout = groupsPerPartition, newMemberTimeout
+	cfg.MaxGroups, cfg.NewMemberTimeout, cfg.CompactAfter = groupsPerPartition, newMemberTimeout, compactAfter
 	rand.Read(cfg.Seed[:]) // never fails
 	return &coordinator{n: n, replica: r, epoch: epoch, core: group.New(cfg), news: make(chan struct{}, 1), torn: make(chan struct{}), ended: make(chan struct{})}
 }
@@ -118,6 +119,10 @@ func (c *coordinator) step(in group.Input) (ended bool) {
 		case group.Append:
 			// There is no deadline: an append ends with the commit or with the leadership, so the coordinator always learns what the log has.
 			c.replica.stepAsLeader(c.epoch, partition.Produce{Token: &groupAppend{c, e.ID}, Batch: e.Batch, Acks: -1, Deadline: time.Now().Add(forEver)})
+		case group.Trim:
+			done := &deleteSlot{&deleteRecords{}, &kmsg.DeleteRecordsResponseTopicPartition{}} // nobody waits: if it fails, the next snapshot trims more
+			done.d.left.Add(1)
+			c.replica.step(partition.DeleteRecords{Token: done, Offset: e.Offset, Deadline: time.Now().Add(c.n.cfg.RequestTimeout)})
 		case group.Failed:
 			c.n.log.Warn("the groups of a partition are loaded again", "partition", c.replica.String(), "code", e.Code)
 			ended = true

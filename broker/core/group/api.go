@@ -43,8 +43,9 @@ type (
 
 	// Appended ends an Append. Code 0: committed, that is acknowledged as acks=all is (R41). Any other is Kafka's error code. They may come in any order.
 	Appended struct {
-		ID   uint64
-		Code int16
+		ID     uint64
+		Code   int16
+		Offset int64 // of the batch, if it is committed
 	}
 
 	// TopicsChanged brings a newer list of topics.
@@ -81,6 +82,8 @@ type (
 	}
 	// Failed: an append failed in a way that leaves open whether it is in the log, or that the state has run ahead of. The coordinator has ended; the shell loads a new one.
 	Failed struct{ Code int16 }
+	// Trim: the log below Offset is not needed any more, a snapshot of everything is committed behind it. Nothing follows.
+	Trim struct{ Offset int64 }
 	// Unread: a record of the log does not parse and was left out. It is for the shell's log; nothing else follows.
 	Unread struct{ Err error }
 )
@@ -88,6 +91,7 @@ type (
 func (Append) effect() {}
 func (Reply) effect()  {}
 func (Failed) effect() {}
+func (Trim) effect()   {}
 func (Unread) effect() {}
 
 // Topics is what the coordinator knows of the cluster's topics. Immutable.
@@ -129,5 +133,6 @@ type Config struct {
 	MaxMetadata      int           // offset.metadata.max.bytes
 	OffsetsRetention time.Duration // offsets.retention.minutes
 	RetentionCheck   time.Duration // offsets.retention.check.interval.ms
+	CompactAfter     int           // bytes of log after which a snapshot is written and the rest is trimmed; 0 = never
 	CommitTimeout    time.Duration // offsets.commit.timeout.ms: how long an answer waits for its append
 }

@@ -158,7 +158,7 @@ func (k *classicGroup) rebalanceTimeout() time.Duration {
 	return d
 }
 
-// classicEntry is the record of a group. assignments are by member, nil takes those that the members have.
+// classicEntry is the record of a group, which is about to be written. assignments are by member, nil takes those that the members have.
 func classicEntry(g *group, assignments map[string][]byte) entry {
 	k := g.classic
 	v := kmsg.NewGroupMetadataValue()
@@ -180,7 +180,8 @@ func classicEntry(g *group, assignments map[string][]byte) entry {
 		}
 		v.Members = append(v.Members, one)
 	}
-	return entry{classicKey(g.id), v.AppendTo(nil)}
+	g.stored = v.AppendTo(nil)
+	return entry{classicKey(g.id), g.stored}
 }
 
 // classicOf gives the classic side of a group, and makes it if the group has no members of the other kind.
@@ -190,12 +191,12 @@ func (c *Coordinator) classicOf(g *group) (*classicGroup, int16) {
 			return nil, kerr.InconsistentGroupProtocol.Code
 		}
 		g.classic = newClassic()
+		g.classic.enter(stateEmpty, c.now)
 		if g.consumer != nil {
 			g.classic.generation = g.consumer.epoch // generations go on rising
-			g.former = consumerTombstones(g)
 			g.consumer = nil
+			c.append(g, append(consumerTombstones(g), classicEntry(g, nil)), nil)
 		}
-		g.classic.enter(stateEmpty, c.now)
 	}
 	return g.classic, 0
 }

@@ -177,18 +177,20 @@ func (c *Coordinator) consumerHeartbeat(in Request, q *kmsg.ConsumerGroupHeartbe
 		refuse(kerr.GroupMaxSizeReached, "there are too many groups")
 		return
 	}
+	ch := &change{c: c, g: g}
 	if g.consumer == nil {
 		g.consumer = newConsumer()
 		if g.classic != nil {
 			g.consumer.epoch = g.classic.generation // epochs go on rising
-			g.former = []entry{{key: classicKey(g.id)}}
-			g.classic = nil
+			g.classic, g.stored = nil, nil
+			ch.add(entry{key: classicKey(g.id)})
+			ch.header = true
 		}
 	}
 	k := g.consumer
-	ch := &change{c: c, g: g}
 	m, e, why := ch.find(in, q)
 	if e != nil {
+		ch.write()
 		refuse(e, why)
 		return
 	}
@@ -281,6 +283,7 @@ func (ch *change) write() {
 	if len(ch.entries) > 0 {
 		ch.c.append(ch.g, ch.entries, nil)
 	}
+	ch.entries, ch.header = nil, false
 }
 
 // find gives the member that a heartbeat is of, makes it if it joins, and fences the rest.

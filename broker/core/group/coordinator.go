@@ -42,6 +42,12 @@ type Coordinator struct {
 	heldDue time.Time // no deadline of a held answer is before this
 	due     time.Time // no group is due before this; zero: none is
 	checked time.Time // when retention was looked at last
+
+	bytes     int       // of the log since the last snapshot
+	snapshot  int       // bytes of the last snapshot
+	compacts  bool      // requests wait until nothing is pending, so that a snapshot can be written
+	queued    []Request // those that wait
+	uncovered int       // appends of the newest snapshot that are not committed yet
 }
 
 // pending is an append that has not been committed yet, in the order of the ids.
@@ -49,6 +55,7 @@ type pending struct {
 	id      uint64
 	answer  *Appended // has come, but appends before it are open
 	offsets []offsetChange
+	vital   bool   // without it the state is ahead of the log
 	group   *group // whose state the append has, nil for offsets only
 	replies []*held
 	then    func() // done at the commit, before the answers
@@ -93,6 +100,7 @@ func (c *Coordinator) Step(now time.Time, in Input) []Effect {
 	case Tick:
 		c.tick()
 	}
+	c.compact()
 	return c.out
 }
 
@@ -104,6 +112,10 @@ func (c *Coordinator) request(in Request) {
 		return
 	case c.phase == ended:
 		c.reply(in.Token, Refusal(in.Body, c.code))
+		return
+	}
+	if c.compacts {
+		c.queued = append(c.queued, in)
 		return
 	}
 	switch q := in.Body.(type) {
@@ -141,13 +153,14 @@ func (c *Coordinator) reply(t Token, body kmsg.Response) { c.out = append(c.out,
 // append writes records. changes are applied once they are committed; g is the group whose state the records have, nil if they have only offsets.
 func (c *Coordinator) append(g *group, entries []entry, changes []offsetChange) *pending {
 	c.appends++
-	p := &pending{id: c.appends, offsets: changes, group: g}
+	p := &pending{id: c.appends, offsets: changes, group: g, vital: g != nil}
 	c.pending = append(c.pending, p)
 	if g != nil {
-		entries, g.former = append(g.former, entries...), nil
 		g.last = p
 	}
-	c.out = append(c.out, Append{ID: p.id, Batch: encode(c.now, entries)})
+	batch := encode(c.now, entries)
+	c.bytes += int(batch.Length)
+	c.out = append(c.out, Append{ID: p.id, Batch: batch})
 	return p
 }
 
@@ -161,13 +174,14 @@ func (c *Coordinator) answer(g *group, in Request, body kmsg.Response) {
 }
 
 // hold gives an answer after an append is committed, or an error if that takes too long or fails.
-func (c *Coordinator) hold(p *pending, in Request, body kmsg.Response) {
+func (c *Coordinator) hold(p *pending, in Request, body kmsg.Response) *held {
 	h := &held{token: in.Token, request: in.Body, response: body, until: c.now.Add(c.cfg.CommitTimeout)}
 	if c.held == 0 || h.until.Before(c.heldDue) {
 		c.heldDue = h.until
 	}
 	p.replies = append(p.replies, h)
 	c.held++
+	return h
 }
 
 // release answers a held request once.
@@ -200,7 +214,7 @@ func (c *Coordinator) appended(in Appended) {
 			p.group.last = nil
 		}
 		code := p.answer.Code
-		if code != 0 && (p.group != nil || !refusedBeforeAppend(code)) {
+		if code != 0 && (p.vital || !refusedBeforeAppend(code)) {
 			// The state is ahead of the log, or the log may be ahead of the state: only the log knows now.
 			c.settle(p, code)
 			c.end(appendError(code))
@@ -218,6 +232,9 @@ func (c *Coordinator) appended(in Appended) {
 		c.settle(p, code)
 	}
 }
+
+// barrier is a record that changes nothing. Once it is committed, this broker was the leader when it was written.
+func barrier() entry { return offsetEntry("", "", -1, nil) }
 
 // settle answers everything that waits for an append.
 func (c *Coordinator) settle(p *pending, code int16) {
@@ -250,6 +267,10 @@ func (c *Coordinator) end(code int16) {
 		return
 	}
 	c.phase, c.code = ended, code
+	for _, in := range c.queued {
+		c.reply(in.Token, Refusal(in.Body, code))
+	}
+	c.queued = nil
 	for _, p := range c.pending {
 		for _, h := range p.replies {
 			c.release(h, code)

@@ -15,7 +15,7 @@ type group struct {
 	offsets  map[topicPartition]*offset
 	last     *pending  // the newest append with state of this group, nil once it is committed
 	due      time.Time // the earliest time at which something of this group may be due; zero: nothing is
-	former   []entry   // tombstones of the form that the group had before; they go with the first record of its new form
+	stored   []byte    // the newest classic record that was written: a round under way is in no record yet
 }
 
 type topicPartition struct {

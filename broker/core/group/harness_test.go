@@ -27,6 +27,7 @@ type bench struct {
 	calls int
 	bad   []error
 	ended []int16 // codes of Failed
+	trims []int64
 	lives byte
 }
 
@@ -77,6 +78,8 @@ func (b *bench) step(in Input) {
 			b.reply[n] = e.Body
 		case Unread:
 			b.bad = append(b.bad, e.Err)
+		case Trim:
+			b.trims = append(b.trims, e.Offset)
 		case Failed:
 			b.ended = append(b.ended, e.Code)
 		}
@@ -91,7 +94,7 @@ func (b *bench) commit() {
 	for len(b.open) > 0 {
 		id := b.open[0].ID
 		b.open = b.open[1:]
-		b.step(Appended{ID: id, Code: b.fail})
+		b.step(Appended{ID: id, Code: b.fail, Offset: int64(len(b.log) - 1 - len(b.open))})
 	}
 }
 

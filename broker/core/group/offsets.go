@@ -189,8 +189,20 @@ func (c *Coordinator) mayCommit(g *group, q *kmsg.OffsetCommitRequest) int16 {
 	return 0
 }
 
-// fetch handles OffsetFetch. What it tells is committed, since offsets change only then.
+// fetch handles OffsetFetch. What it tells is committed, since offsets change only then; and nobody else has taken over before: that is what the barrier proves. Kafka answers from
+// memory, so a coordinator that was cut off tells old offsets for a while.
 func (c *Coordinator) fetch(in Request, q *kmsg.OffsetFetchRequest) {
+	if c.phase == loading { // a planted bug
+		c.reply(in.Token, c.offsetsFor(q))
+		return
+	}
+	p := c.append(nil, []entry{barrier()}, nil)
+	h := c.hold(p, in, nil)
+	p.then = func() { h.response = c.offsetsFor(q) }
+}
+
+// offsetsFor is the answer to an OffsetFetch.
+func (c *Coordinator) offsetsFor(q *kmsg.OffsetFetchRequest) *kmsg.OffsetFetchResponse {
 	resp := q.ResponseKind().(*kmsg.OffsetFetchResponse)
 	if q.Version < 8 {
 		g := c.groups[q.Group]
@@ -210,8 +222,7 @@ func (c *Coordinator) fetch(in Request, q *kmsg.OffsetFetchRequest) {
 			}
 			resp.Topics = append(resp.Topics, out)
 		}
-		c.reply(in.Token, resp)
-		return
+		return resp
 	}
 	for _, ask := range q.Groups {
 		one := kmsg.NewOffsetFetchResponseGroup()
@@ -248,7 +259,7 @@ func (c *Coordinator) fetch(in Request, q *kmsg.OffsetFetchRequest) {
 		}
 		resp.Groups = append(resp.Groups, one)
 	}
-	c.reply(in.Token, resp)
+	return resp
 }
 
 // offsetOf describes one committed offset: −1 if there is none. It may be called on nil.
@@ -390,6 +401,7 @@ func (c *Coordinator) bury(g *group, changes []offsetChange) *pending {
 	switch {
 	case g.classic != nil:
 		entries = append(entries, entry{key: classicKey(g.id)})
+		g.stored = nil
 	case g.consumer != nil:
 		entries = append(entries, consumerTombstones(g)...)
 	}

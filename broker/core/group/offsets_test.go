@@ -201,7 +201,6 @@ func TestRecordsAreKafkas(t *testing.T) {
 		}
 		return nil
 	})
-	b.cfg.MaxGroups = 1
 	c := newBench(t)
 	do[*kmsg.ConsumerGroupHeartbeatResponse](c, beat("m", 0))
 	if k := kindsOf(t, c.log[0]); !slices.Equal(k, []int{3, 5, 7, 6, 8}) {
@@ -220,5 +219,52 @@ func TestARecordThatDoesNotParseIsReportedAndLeftOut(t *testing.T) {
 	b.boot()
 	if len(b.bad) != 1 || b.committed("a", 0) != 5 {
 		t.Errorf("reported %v, offset %d; expected one report and the offset", b.bad, b.committed("a", 0))
+	}
+}
+
+func TestTheLogIsCompacted(t *testing.T) {
+	b := newBench(t)
+	b.cfg.CompactAfter = 20_000
+	b.boot()
+	ids, generation := b.stable(2)
+	q := beat("m", 0)
+	q.Group = "new"
+	do[*kmsg.ConsumerGroupHeartbeatResponse](b, q)
+	for i := range int64(3000) {
+		b.code(nil, b.commitAs(ids[0], generation, "a", int32(i%4), i), "commit")
+	}
+	if len(b.trims) < 3 {
+		t.Fatalf("trimmed %d times", len(b.trims))
+	}
+	live := dump(b.c)
+	end := b.trims[len(b.trims)-1]
+	if left := int64(len(b.log)) - end; left > 1000 {
+		t.Errorf("%d batches are left of %d", left, len(b.log))
+	}
+	b.log = b.log[end:]
+	b.boot()
+	if log := dump(b.c); log != live {
+		t.Errorf("live:\n%s\nreplayed from the compacted log:\n%s", live, log)
+	}
+}
+
+// A snapshot waits for what is under way, and whoever asks meanwhile waits for the snapshot.
+func TestCompactionHoldsRequestsBack(t *testing.T) {
+	b := newBench(t)
+	b.cfg.CompactAfter = 1
+	b.boot()
+	b.hold = true
+	first := b.send(commitRequest("", -1, "a", 0, 1))
+	second := b.send(commitRequest("", -1, "a", 0, 2))
+	if len(b.open) != 1 {
+		t.Fatalf("%d appends, expected that the second commit waits", len(b.open))
+	}
+	b.hold = false
+	b.commit()
+	for _, n := range []int{first, second} {
+		b.code(nil, got[*kmsg.OffsetCommitResponse](b, n).Topics[0].Partitions[0].ErrorCode, "commit")
+	}
+	if o := b.committed("a", 0); o != 2 || len(b.trims) == 0 {
+		t.Errorf("offset %d, trimmed %v", o, b.trims)
 	}
 }

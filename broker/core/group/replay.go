@@ -19,6 +19,7 @@ func (c *Coordinator) load(in Load) {
 		return
 	}
 	for _, b := range in.Batches {
+		c.bytes += int(b.Length)
 		if err := c.replay(b); err != nil {
 			c.out = append(c.out, Unread{Err: err})
 		}
@@ -90,7 +91,7 @@ func (c *Coordinator) applyClassic(e entry) error {
 	}
 	g := c.found(key.Group)
 	if e.value == nil {
-		g.classic = nil
+		g.classic, g.stored = nil, nil
 		c.gone(g)
 		return nil
 	}
@@ -116,7 +117,7 @@ func (c *Coordinator) applyClassic(e entry) error {
 	if len(k.members) > 0 {
 		k.state = stateStable
 	}
-	g.classic, g.consumer = k, nil
+	g.classic, g.consumer, g.stored = k, nil, e.value
 	return nil
 }
 
@@ -143,7 +144,7 @@ func (c *Coordinator) applyConsumer(kind int16, e entry) error {
 		return nil
 	}
 	if g.consumer == nil {
-		g.consumer, g.classic = newConsumer(), nil
+		g.consumer, g.classic, g.stored = newConsumer(), nil, nil
 	}
 	k := g.consumer
 	v := kbin.Reader{Src: e.value}

@@ -47,7 +47,7 @@ func TestPlantCommitBeforeReplicated(t *testing.T) {
 	ids, generation := b.stable(1)
 	b.hold = true
 	b.code(nil, b.commitAs(ids[0], generation, "a", 0, 5), "commit that is not in the log")
-	b.log = b.log[:len(b.log)-1] // the leader dies with it
+	b.log, b.hold = b.log[:len(b.log)-1], false // the leader dies with it
 	b.boot()
 	if o := b.committed("a", 0); o != -1 {
 		t.Errorf("offset %d, expected that the acknowledged commit is lost", o)

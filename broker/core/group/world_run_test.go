@@ -14,7 +14,7 @@ var worlds = flag.Int("worlds", 150, "random runs of TestWorld")
 // moves is the length of a run.
 const moves = 600
 
-// TestWorld runs both protocols under lost answers, failovers, refused appends and zombies: R38, R40-R43, and that a replay of the log is the state.
+// TestWorld runs both protocols under lost answers, failovers, refused appends and zombies: R38, R40-R43, and that a replay of the log, compacted or not, is the state.
 func TestWorld(t *testing.T) {
 	total := map[string]int{}
 	for seed := range uint64(*worlds) {
@@ -26,7 +26,7 @@ func TestWorld(t *testing.T) {
 			total[k] += v
 		}
 	}
-	for _, must := range []string{"joined", "synced", "beaten", "given", "commit", "fetch", "crash", "failed"} {
+	for _, must := range []string{"joined", "synced", "beaten", "given", "commit", "fetch", "crash", "failed", "trim"} {
 		if total[must] == 0 {
 			t.Errorf("no %s in %d runs: the test proves nothing", must, *worlds)
 		}

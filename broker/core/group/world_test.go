@@ -22,8 +22,9 @@ type world struct {
 	now  time.Time
 	c    *Coordinator
 
-	log       []record.Batch
-	committed int // batches of it
+	log       []record.Batch // a batch's offset is its index
+	trimmed   int            // batches at the front that are gone
+	committed int            // batches, with those that are gone
 	open      []Append
 	lives     byte
 	tokens    int
@@ -60,6 +61,7 @@ const (
 func newWorld(draw func(int) int, fail func(string, ...any)) *world {
 	w := &world{draw: draw, fail: fail, cfg: testConfig(), now: began, waits: map[int]func(kmsg.Response){}, told: map[int32]map[int32]string{}, stats: map[string]int{}}
 	w.cfg.InitialRebalanceDelay, w.cfg.OffsetsRetention, w.cfg.RetentionCheck = time.Second, 5*time.Minute, 30*time.Second
+	w.cfg.CompactAfter = 4000
 	for i := range 6 {
 		w.clients = append(w.clients, &client{i: i, consumer: i%2 == 1, alive: true})
 	}
@@ -67,23 +69,30 @@ func newWorld(draw func(int) int, fail func(string, ...any)) *world {
 	return w
 }
 
-// replayed gives a coordinator that has loaded so many batches.
-func (w *world) replayed(batches int) *Coordinator {
+// load makes a coordinator that has been given so many batches.
+func (w *world) load(batches, compactAfter int) *Coordinator {
 	w.lives++
 	cfg := w.cfg
-	cfg.Seed = [16]byte{w.lives}
+	cfg.Seed, cfg.CompactAfter = [16]byte{w.lives}, compactAfter
 	c := New(cfg)
 	c.Step(w.now, TopicsChanged{testTopics})
-	for _, e := range c.Step(w.now, Load{w.log[:batches]}) {
+	for _, e := range c.Step(w.now, Load{w.log[w.trimmed:batches]}) {
 		w.fail("load: %v", e)
 	}
+	return c
+}
+
+// replayed is what the first so many batches say.
+func (w *world) replayed(batches int) *Coordinator {
+	c := w.load(batches, 0)
 	c.Step(w.now, Loaded{})
 	return c
 }
 
 func (w *world) boot() {
 	w.committed = len(w.log)
-	w.c, w.open = w.replayed(len(w.log)), nil
+	w.c, w.open = w.load(len(w.log), w.cfg.CompactAfter), nil
+	w.step(Loaded{})
 }
 
 // step feeds an input. Nothing is committed by it.
@@ -101,6 +110,11 @@ func (w *world) step(in Input) {
 			}
 			delete(w.waits, n)
 			then(e.Body)
+		case Trim:
+			w.stats["trim"]++
+			if w.trimmed = int(e.Offset); w.trimmed > w.committed {
+				w.fail("trimmed to %d, only %d batches are committed", w.trimmed, w.committed)
+			}
 		case Failed:
 			w.stats["failed"]++
 			w.crash()
@@ -123,7 +137,7 @@ func (w *world) commit(n int) {
 		id := w.open[0].ID
 		w.open = w.open[1:]
 		w.committed++
-		w.step(Appended{ID: id})
+		w.step(Appended{ID: id, Offset: int64(w.committed - 1)})
 	}
 }
 
@@ -406,7 +420,7 @@ func (w *world) commitOffset(k *client, group string, epoch int32, judge func(co
 		w.stats["commit"]++
 		want := fmt.Sprintf("%s/%d", k.id, offset)
 		found := false
-		for _, b := range w.log[:w.committed] {
+		for _, b := range w.log[w.trimmed:w.committed] {
 			decode(b, func(e entry) error { found = found || bytes.Contains(e.value, []byte(want)); return nil })
 		}
 		if !found {
