@@ -86,7 +86,7 @@ const unseenKept = 1024
 
 // NewOnline watches under a contract.
 func NewOnline(c model.Contract) *Online {
-	return &Online{contract: c, acks: c.Acks == -1 && !c.Unclean, reads: !c.Unclean, open: make(map[uint64]*begun), parts: make(map[int32]*watched),
+	return &Online{contract: c, acks: c.Acks == -1 && !c.MayForget(), reads: !c.MayForget(), open: make(map[uint64]*begun), parts: make(map[int32]*watched),
 		writers: make(map[writerKey]*writes), sessions: newGenerations()}
 }
 

@@ -478,7 +478,7 @@ func (p *part) trust(i int, c model.Contract) bool {
 		return false
 	case p.marks[i]&seenFinal != 0:
 		return true
-	case c.Unclean:
+	case c.MayForget():
 		return false
 	case p.marks[i]&seenEarly != 0:
 		return true

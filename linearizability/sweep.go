@@ -56,10 +56,10 @@ func (h *history) upper(p *part, t *tally, l level) bounds {
 			switch {
 			case o.kind.IsRead():
 				lower(int(o.last), o.end, op)
-				if !t.contract.Unclean {
+				if !t.contract.MayForget() {
 					lower(counted(o.high), o.end, op)
 				}
-			case o.kind == histories.EndOffset && !t.contract.Unclean:
+			case o.kind == histories.EndOffset && !t.contract.MayForget():
 				lower(counted(o.offset), o.end, op)
 			}
 		}
@@ -156,7 +156,7 @@ func (h *history) fill(p *part, t *tally, b bounds) {
 		return
 	}
 	// Where acknowledged records may go, holes below them may have been filled in a log that is gone: only the final log counts.
-	oneLog := t.contract.Acks == -1 && !t.contract.Unclean
+	oneLog := t.contract.Acks == -1 && !t.contract.MayForget()
 	var free []int32 // operations with unseen records, once for each, in the order of invocation; found when first asked for
 	batches, unread := false, int64(0)
 	hole := func(i int, certain bool) {

@@ -14,7 +14,8 @@ import "fmt"
 //   - min.insync.replicas=1: the last in-sync replica alone may acknowledge; with clean elections nobody else may lead, so that process faults
 //     make the partition unavailable and lose nothing.
 //   - idempotence off: a retry may double a record, and a late attempt may overtake. Idempotence needs acks=all.
-//   - flush not per batch: the loss of power on all replicas at once may lose records. Process faults do not reach the page cache.
+//   - flush not per batch: process faults do not reach the page cache, but the loss of power on all replicas that an acknowledgement rested on, at once, may
+//     lose records, read or not, and give their offsets away. Only where the faults can do that (PowerLoss) is it permitted.
 func LogContract(c Contract) Contract {
 	c.Promises = []Promise{
 		{Claim: NoLoss, Text: lossText(c)},
@@ -50,7 +51,12 @@ func (c Contract) Validate() error {
 	return nil
 }
 
+const powerCause = "power was lost without a flush before the ack"
+
 const uncleanCause = "unclean.leader.election.enable=true"
+
+// MayForget tells whether committed records, read ones too, may go and their offsets be filled anew.
+func (c Contract) MayForget() bool { return c.Unclean || c.PowerLoss && !c.FlushEach }
 
 // weakAcks is the cause that lets acknowledged records go with a leader, "" if there is none.
 func (c Contract) weakAcks() string {
@@ -72,9 +78,12 @@ func (c Contract) permits(claim Claim) map[Anomaly]string {
 			}
 		}
 	}
-	unclean, retries := "", ""
+	unclean, retries, power := "", "", ""
 	if c.Unclean {
 		unclean = uncleanCause
+	}
+	if c.PowerLoss && !c.FlushEach {
+		power = powerCause
 	}
 	if !c.deduplicates() {
 		retries = "idempotence off"
@@ -83,22 +92,29 @@ func (c Contract) permits(claim Claim) map[Anomaly]string {
 	case NoLoss:
 		permit(c.weakAcks(), LostAcked)
 		permit(unclean, LostAcked)
+		permit(power, LostAcked)
 	case AtLeastOnce:
 		// A reader that was past the point to which the log was cut does not see what came to stand before its position.
 		permit(unclean, Undelivered, PollSkip)
+		permit(power, Undelivered, PollSkip)
 	case Order:
 		permit(retries, Reordered)
 	case RealTimeOrder:
 		permit(unclean, ReorderedRealtime)
+		permit(power, ReorderedRealtime)
 	case OffsetAgreement:
 		permit(unclean, InconsistentOffset)
+		permit(power, InconsistentOffset)
 		permit(c.weakAcks(), InconsistentOffset)
 	case NoDirtyRead:
 		permit(unclean, DirtyRead)
+		permit(power, DirtyRead)
 	case NoDuplicate:
 		permit(retries, Duplicate)
+		permit(power, Duplicate) // the memory of a producer's sequence numbers may be gone with its batches
 	case VisibleEnd:
 		permit(unclean, StaleEndOffset, StartAboveHW)
+		permit(power, StaleEndOffset, StartAboveHW)
 	}
 	if len(because) == 0 {
 		return nil
@@ -121,7 +137,7 @@ func (c Contract) Promise(claim Claim) (Promise, bool) {
 func (c Contract) Permitted(claim Claim, a Anomaly, seen bool) string {
 	p, _ := c.Promise(claim)
 	because := p.Permits[a]
-	if a == InconsistentOffset && seen && !c.Unclean {
+	if a == InconsistentOffset && seen && !c.Unclean && because != powerCause {
 		return ""
 	}
 	return because

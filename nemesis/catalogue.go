@@ -34,7 +34,8 @@ type PresetStep struct {
 	For         Span
 	Until       int // healed when that step takes effect, if > 0
 	Stagger     Span
-	Staggered   int // how many staggers the layout has to count
+	Staggered   int  // how many staggers the layout has to count
+	Amount      Span // as Fault.AmountMS; of a clock-skew in either direction
 }
 
 // Span is a range from which a length of time is drawn.

@@ -71,6 +71,10 @@ func (x *execution) live(l *life) {
 		x.tell(l, Judged, reason)
 	}
 
+	if !slices.Contains(ProcessKinds(), f.Kind) {
+		fail(fmt.Sprintf("not started: %s takes a hold on the machine that this nemesis has not", f.Kind))
+		return
+	}
 	since, remark, err := x.await(ctx, l)
 	if err == nil {
 		err = x.choose(ctx, l, since)

@@ -10,12 +10,14 @@ import (
 
 // GenerateOptions is what a generated schedule must fit.
 type GenerateOptions struct {
-	Kinds      []Kind // faults of other kinds are left out; empty = all kinds
+	Kinds      []Kind // faults of other kinds are left out; empty = those of ProcessKinds
 	Nodes      int
 	Partitions int
 	Clients    int
 	Load       time.Duration  // how long the load lasts
 	Timers     systems.Timers // what gaps and lengths are scaled by; zero ones become 1.5 s, 2 s and 100 ms
+	// Shuffle draws every sequence from the whole catalogue and Machines, as a campaign of many short runs wants it, instead of giving each seed the core.
+	Shuffle bool
 }
 
 // How sequences are laid out in the load.
@@ -40,7 +42,7 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 	room := o.Load - leadIn - leadOut + g.recovery() // the heal after the load takes care of the last one
 	for more := true; more; {                        // a long load goes through the deck again
 		more = false
-		for _, p := range order(seed) {
+		for _, p := range g.deck() {
 			if !p.fits(o) {
 				continue
 			}
@@ -56,6 +58,16 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 		g.place(q, room/time.Duration(len(drawn)))
 	}
 	return g.s
+}
+
+// deck is the presets in the order in which they get their chance.
+func (g *generator) deck() []Preset {
+	if !g.o.Shuffle {
+		return order(g.s.Seed)
+	}
+	all := append(Catalogue(), Machines()...)
+	g.pick.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
 }
 
 // order is the order in which a seed's presets get their chance: the core, the seed's own hand, then the other hands.
@@ -74,7 +86,7 @@ func order(seed int64) []Preset {
 
 func (o GenerateOptions) withDefaults() GenerateOptions {
 	if len(o.Kinds) == 0 {
-		o.Kinds = kinds
+		o.Kinds = ProcessKinds()
 	}
 	for _, t := range []struct {
 		at  *time.Duration
@@ -123,7 +135,10 @@ func (g *generator) draw(p Preset) sequence {
 	var took, heals []time.Duration
 	for i, s := range p.Steps {
 		f := Fault{Kind: s.Kind, ForMS: g.span(s.For), StaggerMS: g.span(s.Stagger), Preset: p.Name,
-			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Reset: s.Reset}}
+			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Reset: s.Reset}, AmountMS: g.span(s.Amount)}
+		if s.Kind == ClockSkew && g.pick.IntN(2) == 0 {
+			f.AmountMS = -f.AmountMS
+		}
 		if s.HalfClients {
 			for c := 2; c <= g.o.Clients; c += 2 {
 				f.Cut.Clients = append(f.Cut.Clients, c)

@@ -87,7 +87,6 @@ func (s Schedule) Validate(nodes, partitions, clients int) error {
 }
 
 var (
-	kinds  = []Kind{Kill, Pause, Partition}
 	shapes = []Shape{Isolate, OneWayOut, OneWayIn, Ring, Bridge, DialIn, FollowerWeb, ClientLink}
 	roles  = []Role{RoleLeader, RoleFollower, RoleFollowers, RoleSpare, RoleController, RoleLastInISR, RoleInSync, RoleMinority, RoleAll, RoleSame, RoleNode}
 )
@@ -98,12 +97,18 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 	partitionWanted := fmt.Sprintf("a partition from 0 to %d, or -1 for any", partitions-1)
 	t := f.Start
 	switch {
-	case !slices.Contains(kinds, f.Kind):
-		return "kind", oneOf(kinds)
+	case !slices.Contains(AllKinds(), f.Kind):
+		return "kind", oneOf(AllKinds())
 	case f.ForMS < 0:
 		return "for_ms", "0 or more milliseconds"
-	case f.Kind != Kill && f.ForMS == 0:
+	case !f.Kind.Down() && f.Kind != DiskError && f.ForMS == 0:
 		return "for_ms", fmt.Sprintf("more than 0 milliseconds: a %s without length has no effect", f.Kind)
+	case f.Kind == DiskSlow && f.AmountMS <= 0:
+		return "amount_ms", "more than 0 milliseconds per flush"
+	case f.Kind == ClockSkew && f.AmountMS == 0:
+		return "amount_ms", "milliseconds to put the clock forward or, negative, back"
+	case f.Kind != DiskSlow && f.Kind != ClockSkew && f.AmountMS != 0:
+		return "amount_ms", fmt.Sprintf("nothing for a %s", f.Kind)
 	case f.StaggerMS < 0:
 		return "stagger_ms", "0 or more milliseconds"
 	case f.UntilFault != nil && (*f.UntilFault < 0 || *f.UntilFault >= len(all) || *f.UntilFault == self):

@@ -3,6 +3,8 @@
 // Start reading at Schedule, then Runner.
 package nemesis
 
+import "slices"
+
 // Schedule is the only source of faults in a run: a value that is printed, saved, replayed and shrunk. JSON, version 1.
 type Schedule struct {
 	Version int     `json:"version"`
@@ -20,7 +22,9 @@ type Fault struct {
 	// StaggerMS is the pause between healing one target and the next, in the order of the targets; 0 heals all at once.
 	StaggerMS int64  `json:"stagger_ms,omitempty"`
 	Target    Target `json:"target"`
-	Cut       Cut    `json:"cut,omitzero"` // of a partition
+	// AmountMS is how much: of a disk-slow per flush, of a clock-skew, which may be negative.
+	AmountMS int64 `json:"amount_ms,omitempty"`
+	Cut      Cut   `json:"cut,omitzero"` // of a partition
 	// Preset names the sequence that this fault is a part of, for people.
 	Preset string `json:"preset,omitempty"`
 }
@@ -33,7 +37,37 @@ const (
 	Kill      Kind = "kill"      // SIGKILL; healed by a restart with the same address and data
 	Pause     Kind = "pause"     // SIGSTOP; healed by SIGCONT
 	Partition Kind = "partition" // links of the mesh hold their bytes
+
+	// The rest needs a hold on the machine; the simulator has it.
+	PowerLoss Kind = "power-loss" // the node dies, and what was not flushed may be gone; healed by a restart
+	DiskWipe  Kind = "disk-wipe"  // the node dies and its logs are gone; healed by a restart with an empty disk
+	DiskError Kind = "disk-error" // the next write or flush fails with an I/O error
+	DiskFull  Kind = "disk-full"  // writes fail for want of space
+	DiskSlow  Kind = "disk-slow"  // every flush takes AmountMS longer
+	ClockSkew Kind = "clock-skew" // the node's clock jumps by AmountMS, and back
 )
+
+// ProcessKinds are the kinds that take no more than processes and proxies.
+func ProcessKinds() []Kind { return []Kind{Kill, Pause, Partition} }
+
+// AllKinds are all kinds.
+func AllKinds() []Kind {
+	return []Kind{Kill, Pause, Partition, PowerLoss, DiskWipe, DiskError, DiskFull, DiskSlow, ClockSkew}
+}
+
+// Down tells kinds whose targets are down until the heal.
+func (k Kind) Down() bool { return k == Kill || k == PowerLoss || k == DiskWipe }
+
+// Uses lists the kinds of a schedule's faults, each once.
+func (s Schedule) Uses() []Kind {
+	var out []Kind
+	for _, k := range AllKinds() {
+		if slices.ContainsFunc(s.Faults, func(f Fault) bool { return f.Kind == k }) {
+			out = append(out, k)
+		}
+	}
+	return out
+}
 
 // Trigger says when a fault starts: the time must have passed and the state, if any, must have been reached.
 type Trigger struct {

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"ackproof/broker/storage/files"
 	"ackproof/histories"
 	"ackproof/model"
 	"ackproof/nemesis"
+	"ackproof/sim/cluster"
 	"ackproof/sim/world"
 	"ackproof/systems"
 )
@@ -300,7 +302,7 @@ func (a *attack) name(l *life, role string) {
 }
 
 func (a *attack) mark(l *life, by int) {
-	if l.fault.Kind != nemesis.Partition {
+	if l.fault.Kind.Down() || l.fault.Kind == nemesis.Pause {
 		for _, n := range l.nodes {
 			a.hurt[n] += by
 		}
@@ -317,7 +319,17 @@ type injury interface {
 func (a *attack) injury(l *life) injury {
 	switch l.fault.Kind {
 	case nemesis.Kill:
-		return &kill{a: a, l: l}
+		return &kill{a: a, l: l, die: (*cluster.Node).Kill, what: "gone"}
+	case nemesis.PowerLoss:
+		return &kill{a: a, l: l, die: (*cluster.Node).PowerLoss, what: "lost power"}
+	case nemesis.DiskWipe:
+		return &kill{a: a, l: l, die: (*cluster.Node).Wipe, what: "lost its logs"}
+	case nemesis.DiskError, nemesis.DiskFull:
+		return &badDisk{a: a, l: l}
+	case nemesis.DiskSlow:
+		return &tuned{a: a, l: l, set: func(n *cluster.Node, on int64) { n.SlowDisk(ms(l.fault.AmountMS * on)) }, what: "flushed slowly"}
+	case nemesis.ClockSkew:
+		return &tuned{a: a, l: l, set: func(n *cluster.Node, on int64) { n.SetClock(ms(l.fault.AmountMS*on), 0) }, what: "had another time"}
 	case nemesis.Pause:
 		return &pause{a: a, l: l}
 	}
@@ -342,10 +354,12 @@ func (a *attack) inTurn(t *world.Task, l *life, do func(node int)) {
 	}
 }
 
-// kill ends processes; healed by a restart.
+// kill ends processes, in one way or another; healed by a restart.
 type kill struct {
 	a      *attack
 	l      *life
+	die    func(*cluster.Node)
+	what   string   // became of them
 	were   []string // that were up before
 	failed []string
 }
@@ -356,7 +370,7 @@ func (k *kill) strike() {
 		if n.Up() {
 			k.were = append(k.were, n.Name())
 		}
-		n.Kill()
+		k.die(n)
 	}
 }
 
@@ -379,13 +393,13 @@ func (k *kill) verdict() (bool, string) {
 	if len(k.failed) > 0 {
 		return true, strings.Join(k.failed, "; ")
 	}
-	return true, strings.Join(k.were, ", ") + " gone and started again"
+	return true, strings.Join(k.were, ", ") + " " + k.what + " and started again"
 }
 
-// otherKill tells whether another kill lasts on the node.
+// otherKill tells whether another fault that keeps the node down lasts on the node.
 func (a *attack) otherKill(own *life, node int) bool {
 	return slices.ContainsFunc(a.lives, func(l *life) bool {
-		return l != own && l.fault.Kind == nemesis.Kill && l.took && !l.healed && slices.Contains(l.nodes, node)
+		return l != own && l.fault.Kind.Down() && l.took && !l.healed && slices.Contains(l.nodes, node)
 	})
 }
 
@@ -460,4 +474,65 @@ func (c *cut) verdict() (bool, string) {
 		return false, "nothing was on its way while the lanes were held"
 	}
 	return true, fmt.Sprintf("%d messages held on %d lanes", c.caught, len(c.lanes))
+}
+
+// badDisk makes writes and flushes fail: the next one, or all of them for a while.
+type badDisk struct {
+	a      *attack
+	l      *life
+	before int
+}
+
+func (d *badDisk) failures() (n int) {
+	for _, id := range d.l.nodes {
+		n += d.a.r.cluster.Node(id).DiskFailures()
+	}
+	return n
+}
+
+func (d *badDisk) strike() {
+	d.before = d.failures()
+	for _, id := range d.l.nodes {
+		if d.l.fault.Kind == nemesis.DiskFull {
+			d.a.r.cluster.Node(id).FailDisk(files.ErrNoSpace, false)
+		} else {
+			d.a.r.cluster.Node(id).FailDisk(files.ErrIO, true)
+		}
+	}
+}
+
+func (d *badDisk) heal(*world.Task) {
+	for _, id := range d.l.nodes {
+		d.a.r.cluster.Node(id).FailDisk(nil, false)
+	}
+}
+
+func (d *badDisk) verdict() (bool, string) {
+	n := d.failures() - d.before
+	if n == 0 {
+		return false, "nothing was written meanwhile"
+	}
+	return true, fmt.Sprintf("%d operations failed", n)
+}
+
+// tuned sets something of a machine, and sets it back.
+type tuned struct {
+	a    *attack
+	l    *life
+	set  func(n *cluster.Node, on int64) // on: 1, or 0 to set it back
+	what string
+}
+
+func (u *tuned) strike() {
+	for _, id := range u.l.nodes {
+		u.set(u.a.r.cluster.Node(id), 1)
+	}
+}
+
+func (u *tuned) heal(t *world.Task) {
+	u.a.inTurn(t, u.l, func(id int) { u.set(u.a.r.cluster.Node(id), 0) })
+}
+
+func (u *tuned) verdict() (bool, string) {
+	return true, fmt.Sprintf("%s %s by %d ms", strings.Join(u.l.result.Targets, ", "), u.what, u.l.fault.AmountMS)
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ackproof/model"
@@ -75,12 +76,16 @@ func (c Case) Scale() systems.Timers {
 	return systems.Timers{Session: ms(c.Timers.Session), Lag: ms(c.Timers.Lag), Fetch: 50 * time.Millisecond}
 }
 
-// WithSchedule is the case with a schedule drawn from its seed; kinds as in nemesis.GenerateOptions.
+// WithSchedule is the case with a schedule drawn from its seed, as `ackproof test` draws it; kinds as in nemesis.GenerateOptions.
 func (c Case) WithSchedule(kinds []nemesis.Kind) Case {
-	c.Schedule = nemesis.Generate(c.Seed, nemesis.GenerateOptions{
-		Kinds: kinds, Nodes: c.Nodes, Partitions: c.Partitions, Clients: c.Clients, Load: c.Load(), Timers: c.Scale(),
-	})
+	c.Schedule = c.generate(kinds, false)
 	return c
+}
+
+func (c Case) generate(kinds []nemesis.Kind, shuffle bool) nemesis.Schedule {
+	return nemesis.Generate(c.Seed, nemesis.GenerateOptions{
+		Kinds: kinds, Nodes: c.Nodes, Partitions: c.Partitions, Clients: c.Clients, Load: c.Load(), Timers: c.Scale(), Shuffle: shuffle,
+	})
 }
 
 // livenessBound is what the contract allows from the heal to full service.
@@ -90,8 +95,31 @@ const livenessBound = 20 * time.Second
 func (c Case) Contract() model.Contract {
 	return model.LogContract(model.Contract{
 		System: "simulated", Workload: "log", Partitions: c.Partitions, Replication: c.Replication, MinISR: c.MinISR, Acks: c.Acks, Idempotent: c.Idempotent,
-		Unclean: c.Unclean, FlushEach: c.FlushEach, Dense: true, LivenessBoundMS: livenessBound.Milliseconds(),
+		Unclean: c.Unclean, FlushEach: c.FlushEach, PowerLoss: c.losesPower(), Dense: true, LivenessBoundMS: livenessBound.Milliseconds(),
 	})
+}
+
+// losesPower tells whether the faults may take from every copy that an acknowledgement rested on what was not flushed: several nodes at once, or, where one
+// copy is enough for an acknowledgement, any.
+func (c Case) losesPower() bool {
+	return slices.ContainsFunc(c.Schedule.Faults, func(f nemesis.Fault) bool {
+		return f.Kind == nemesis.PowerLoss && (!c.oneNode(f) || c.MinISR == 1)
+	})
+}
+
+// oneNode tells whether the fault certainly has no more than one target.
+func (c Case) oneNode(f nemesis.Fault) bool {
+	switch f.Target.Role {
+	case nemesis.RoleLeader, nemesis.RoleFollower, nemesis.RoleSpare, nemesis.RoleController, nemesis.RoleLastInISR:
+		return true
+	case nemesis.RoleNode:
+		return len(f.Target.Nodes) <= 1
+	case nemesis.RoleMinority:
+		return c.Nodes <= 4
+	case nemesis.RoleSame:
+		return f.Start.Fault != nil && c.oneNode(c.Schedule.Faults[*f.Start.Fault])
+	}
+	return false
 }
 
 // Validate tells what makes no sense.
@@ -124,7 +152,15 @@ func (c Case) Validate() error {
 	case t.Session <= 0 || t.Heartbeat <= 0 || t.Lag <= 0 || t.FetchWait < 0 || t.RaftTick <= 0 || t.Election < 3*t.RaftTick || t.Rebalance < 0 || t.Checkpoint < 0:
 		return bad("timers", fmt.Sprintf("%+v", t), "positive times, the election time-out at least three ticks")
 	}
-	return c.Schedule.Validate(c.Nodes, c.Partitions, c.Clients)
+	if err := c.Schedule.Validate(c.Nodes, c.Partitions, c.Clients); err != nil {
+		return err
+	}
+	for i, f := range c.Schedule.Faults {
+		if f.Kind == nemesis.DiskWipe && (!c.oneNode(f) || c.MinISR == 1) {
+			return bad(fmt.Sprintf("schedule.faults[%d]", i), "a disk-wipe that may take the only copy", "one target and min_insync of at least 2: there is no contract that survives it")
+		}
+	}
+	return nil
 }
 
 func (c Case) disk() func(int) cluster.Disk {

@@ -22,7 +22,7 @@ type invariants struct {
 const brokenAtMost = 5
 
 func newInvariants(c Case, w *world.World, tell func(int32, string, ...any)) *invariants {
-	v := &invariants{w: w, tell: tell, clean: !c.Unclean, committed: make([][]epochHW, c.Partitions)}
+	v := &invariants{w: w, tell: tell, clean: !c.Unclean && (!c.losesPower() || c.FlushEach), committed: make([][]epochHW, c.Partitions)}
 	for range c.Partitions {
 		v.leaders = append(v.leaders, map[int32]int32{})
 	}

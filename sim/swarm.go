@@ -60,16 +60,27 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	n.FlushLeast, n.FlushMost = 100, pick[int64](r, 500, 4_000, 20_000)
 
 	if len(kinds) == 0 {
-		for _, k := range []nemesis.Kind{nemesis.Kill, nemesis.Pause, nemesis.Partition} {
+		for _, k := range nemesis.ProcessKinds() {
 			if often(85) {
 				kinds = append(kinds, k)
+			}
+		}
+		if often(50) {
+			for _, k := range nemesis.AllKinds()[len(nemesis.ProcessKinds()):] {
+				if often(60) && (k != nemesis.DiskWipe || c.MinISR > 1) {
+					kinds = append(kinds, k)
+				}
 			}
 		}
 	}
 	if len(kinds) == 0 {
 		kinds = []nemesis.Kind{nemesis.Kill}
 	}
-	return c.WithSchedule(kinds)
+	if often(50) {
+		c.Store = "segment"
+	}
+	c.Schedule = c.generate(kinds, true)
+	return c
 }
 
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

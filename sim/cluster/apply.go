@@ -39,6 +39,7 @@ func (b *broker) apply() {
 				var err error
 				if r, err = b.open(t, int32(i), p); err != nil {
 					b.n.c.w.Say("%s cannot open %s: %v", b.n.Name(), folderName(name, int32(i)), err)
+					b.n.c.w.After(repairPause, b.n.process, b.apply)
 					continue
 				}
 				b.add(r)

@@ -10,8 +10,32 @@ import (
 
 // memory is a Disk of memory logs.
 type memory struct {
+	bad
 	names []string
 	logs  map[string]*memlog.Disk // looked up only
+}
+
+// bad is a disk's state of failing.
+type bad struct {
+	err    error // that the next operation fails with
+	once   bool
+	failed int
+}
+
+func (b *bad) Fail(err error, once bool) { b.err, b.once = err, once }
+
+func (b *bad) Failures() int { return b.failed }
+
+// next is the error of the next operation.
+func (b *bad) next() error {
+	err := b.err
+	if err != nil {
+		b.failed++
+		if b.once {
+			b.err = nil
+		}
+	}
+	return err
 }
 
 // Memory makes a disk of memory logs: quick, and without recovery code of its own. At a loss of power each log keeps what was flushed and some of the
@@ -22,6 +46,7 @@ func (m *memory) Open(folder string) (storage.Log, error) {
 	d := m.logs[folder]
 	if d == nil {
 		d = memlog.NewDisk()
+		d.Fail = func(memlog.Op) error { return m.next() }
 		m.logs[folder] = d
 		m.names = append(m.names, folder)
 		slices.Sort(m.names)

@@ -79,6 +79,22 @@ func (n *Node) PowerLoss() {
 	n.disk.PowerLoss(n.c.rand)
 }
 
+// Wipe ends its process and takes its partitions' logs. What the control plane must not forget stays: a voter without memory is not a fault that raft takes.
+func (n *Node) Wipe() {
+	n.Kill()
+	for _, name := range n.disk.Folders() {
+		n.disk.Remove(name)
+	}
+	n.disk.Crash() // the removal was the operating system's, not a process's
+	clear(n.folders)
+}
+
+// FailDisk makes the next write or flush of its logs fail, or with once false every one, until it is called with nil.
+func (n *Node) FailDisk(err error, once bool) { n.disk.Fail(err, once) }
+
+// DiskFailures is how many operations have failed so.
+func (n *Node) DiskFailures() int { return n.disk.Failures() }
+
 func (n *Node) die(how string) bool {
 	if n.broker == nil {
 		return false

@@ -13,6 +13,7 @@ import (
 
 // segments is a Disk of logs of package segment on a simulated disk: the recovery code of the real broker.
 type segments struct {
+	bad
 	disk    *disk.Disk
 	process files.FS // nil while no process uses it
 	bytes   int64
@@ -21,7 +22,16 @@ type segments struct {
 // Segments makes disks of logs in Kafka's layout, whose segments have so many bytes. At a loss of power each sector and each name that was not flushed may be
 // lost, apart from the others.
 func Segments(segmentBytes int64) func(int) Disk {
-	return func(int) Disk { return &segments{disk: disk.New(), bytes: segmentBytes} }
+	return func(int) Disk {
+		s := &segments{disk: disk.New(), bytes: segmentBytes}
+		s.disk.Fault = func(op disk.Op) disk.Fault {
+			if op.Kind == disk.Read {
+				return disk.Fault{}
+			}
+			return disk.Fault{Err: s.next()}
+		}
+		return s
+	}
 }
 
 func (s *segments) fs() files.FS {
@@ -52,6 +62,9 @@ func (s *segments) Folders() []string {
 }
 
 func (s *segments) Remove(folder string) {
+	failing := s.bad
+	s.bad = bad{}
+	defer func() { s.bad = failing }()
 	if err := removeAll(s.fs(), "/"+folder); err != nil {
 		panic("remove a folder of a simulated disk that has no faults: " + err.Error())
 	}
