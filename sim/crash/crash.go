@@ -25,9 +25,9 @@ func Campaign(seed uint64, random int, first bool) Tally {
 		if n > 0 {
 			run = Random(r)
 		}
-		t.CrashEverywhere(run, r, 4, n > 0)
-		t.FailEverywhere(run, r)
 		t.FlipBits(run, r, 50)
+		t.FailEverywhere(run, r)
+		t.CrashEverywhere(run, r, 4, n > 0)
 		if t.done() {
 			break
 		}

@@ -3,23 +3,33 @@
 package crash
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"ackproof/broker/fault"
 )
 
-// TestCampaignFindsPlants: each planted bug of the store is found by the campaign; without them the same campaign finds nothing (TestCampaign).
+// TestCampaignFindsPlants: each planted bug of the store is found by the part of the campaign that it is for; without them the same parts find nothing
+// (TestCampaign).
 func TestCampaignFindsPlants(t *testing.T) {
-	for _, bug := range []fault.Bug{fault.TornTailAccepted, fault.DamageIsCut, fault.MarkerTooEarly, fault.NamesNotFlushed, fault.CutInTwoSteps} {
-		if err := fault.Plant(bug); err != nil {
+	crash := func(all *Tally) { all.CrashEverywhere(Written(), rand.New(rand.NewPCG(1, 0)), 2, false) }
+	flip := func(all *Tally) { all.FlipBits(Written(), rand.New(rand.NewPCG(1, 0)), 50) }
+	for _, tt := range []struct {
+		bug  fault.Bug
+		part func(*Tally)
+	}{
+		{fault.TornTailAccepted, crash}, {fault.DamageIsCut, flip}, {fault.MarkerTooEarly, crash}, {fault.NamesNotFlushed, crash}, {fault.CutInTwoSteps, crash},
+	} {
+		if err := fault.Plant(tt.bug); err != nil {
 			t.Fatal(err)
 		}
-		tally := Campaign(1, 0, true)
-		fault.Uproot(bug)
-		if len(tally.Findings) == 0 {
-			t.Errorf("%s %s was not found: %v", bug.ID, bug.Name, tally)
+		all := Tally{First: true}
+		tt.part(&all)
+		fault.Uproot(tt.bug)
+		if len(all.Findings) == 0 {
+			t.Errorf("%s %s was not found: %v", tt.bug.ID, tt.bug.Name, all)
 			continue
 		}
-		t.Logf("%s %s, after %d crash states and %d flips: %s", bug.ID, bug.Name, tally.States, tally.Flips, tally.Findings[0])
+		t.Logf("%s %s, after %d crash states and %d flips: %s", tt.bug.ID, tt.bug.Name, all.States, all.Flips, all.Findings[0])
 	}
 }
