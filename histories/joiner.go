@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 )
 
 // Joiner is the validator of histories, and joins completions to invocations on the way. It is fed every event in order and refuses
@@ -88,7 +89,7 @@ func (j *Joiner) Join(ev *Event) (index int, err error) {
 		return bad("follows event %d, expected rising numbers", j.seq)
 	}
 	if int64(ev.Time) < j.time {
-		return bad("its time %v lies before that of the event before it", ev.Time)
+		return bad("its time %v lies before %v, that of the event before it, expected times that do not go back", ev.Time, time.Duration(j.time))
 	}
 	j.seq, j.time = ev.Seq, int64(ev.Time)
 	if !ev.Kind.IsOperation() {
@@ -161,7 +162,7 @@ func (j *Joiner) complete(ev *Event, bad func(string, ...any) (int, error)) (int
 	case ev.Type > Info:
 		return bad("is of unknown type %d", ev.Type)
 	case op.op == 0:
-		return bad("completes operation %d, which is not open", ev.Op)
+		return bad("completes operation %d, which is not open, expected one that was invoked and has not ended", ev.Op)
 	case op.process != ev.Process:
 		return bad("process %d completes operation %d of process %d", ev.Process, ev.Op, op.process)
 	case op.kind != ev.Kind || op.partition != ev.Partition:

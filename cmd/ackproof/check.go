@@ -140,6 +140,7 @@ func runCheck(path string, f checkFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return malformed(err)
 	}
+	c.Notes = append(c.Notes, s.notes()...)
 	a := c.answer
 	c.File = path
 	c.Results = model.Results{

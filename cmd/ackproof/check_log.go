@@ -89,9 +89,8 @@ func contractOf(s *surveyed, f checkFlags, o *linearizability.Options, out *chec
 		}
 		o.Claims = append(o.Claims, model.ReadAfterAck)
 	}
-	if s.cut {
-		out.Notes = append(out.Notes, fmt.Sprintf("%s is cut off inside the block at byte %d; what stands before it was judged", s.path, s.cutAt))
-		facts.Broken = fmt.Sprintf("the history is cut off at byte %d", s.cutAt)
+	if broken := s.facts().Broken; broken != "" {
+		facts.Broken = broken
 	}
 	return c, facts, nil
 }

@@ -25,7 +25,7 @@ func checkObjects(name string) func(s *surveyed, f checkFlags) (*checked, error)
 		defer in.Close()
 		out := &checked{}
 		out.Basis = "what a " + name + " is"
-		if out.answer, err = linearizability.CheckObjects(in.All(), name, linearizability.ObjectOptions{Claims: asked}); err != nil {
+		if out.answer, err = linearizability.CheckObjects(in.All(), name, linearizability.ObjectOptions{Claims: asked, Facts: s.facts()}); err != nil {
 			return nil, named(s.path, err)
 		}
 		return out, nil
@@ -38,7 +38,7 @@ func checkTransactions(s *surveyed, f checkFlags) (*checked, error) {
 	if err != nil {
 		return nil, usagef("--isolation: %v", err)
 	}
-	o := linearizability.TransactionOptions{Level: level, Interleaved: f.interleaved}
+	o := linearizability.TransactionOptions{Level: level, Interleaved: f.interleaved, Facts: s.facts()}
 	if f.claims != "" && f.claims != "all" { // else what such objects promise: of lists that is less than of logs
 		if o.Claims, err = askedOf("list-append", f.claims, []model.Claim{model.Serializability, model.Atomicity}, nil); err != nil {
 			return nil, err
@@ -65,6 +65,7 @@ func monitored(s *surveyed, f checkFlags, basis string, check func(iter.Seq2[his
 		return nil, err
 	}
 	defer in.Close()
+	o.Facts = s.facts()
 	out := &checked{}
 	out.Basis = basis
 	if out.answer, err = check(in.All(), o); err != nil {

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dustin/go-humanize"
+
 	"ackproof/histories"
+	"ackproof/model"
 )
 
 // formats are the names that --format takes beside auto.
@@ -40,6 +43,7 @@ type surveyed struct {
 	drained    bool                  // the history marks where its drain begins
 	cut        bool                  // the file ends inside a block
 	cutAt      int64                 // byte
+	noise      int64                 // lines that are no operations
 }
 
 // survey reads a history once.
@@ -75,7 +79,27 @@ func survey(path, format string) (*surveyed, error) {
 	}
 	s.header = in.Header()
 	s.cutAt, s.cut = in.Truncated()
+	s.noise = in.Noise()
 	return s, nil
+}
+
+// facts are what the file itself says of the run: what is cut off may have been anything.
+func (s *surveyed) facts() (f model.Facts) {
+	if s.cut {
+		f.Broken = fmt.Sprintf("the history is cut off at byte %d", s.cutAt)
+	}
+	return f
+}
+
+// notes are what its reader has to know of the file besides.
+func (s *surveyed) notes() (notes []string) {
+	if s.cut {
+		notes = append(notes, fmt.Sprintf("%s is cut off inside the block at byte %d; what stands before it was judged", s.path, s.cutAt))
+	}
+	if s.noise > 0 {
+		notes = append(notes, fmt.Sprintf("%s lines of %s are no operations", humanize.Comma(s.noise), s.path))
+	}
+	return notes
 }
 
 // only tells whether steps do nothing but what is listed.
