@@ -125,14 +125,24 @@ func (r *run) save(j judgement) error {
 			return infra("save the disagreement", err)
 		}
 	}
-	if _, err := WriteReport(r.dir.path); err != nil { // the verdict does not depend on it
-		r.note("the page of the run could not be written: " + err.Error())
-	}
+	r.writePage()
 	failed := r.results.Exit != model.ExitHeld
 	if err := r.dir.keepNodes(r.system.Nodes(), failed); err != nil {
 		return infra("keep the logs of the nodes", err)
 	}
 	return nil
+}
+
+// writePage writes report.html. The verdict stands whatever becomes of it.
+func (r *run) writePage() {
+	defer func() {
+		if p := recover(); p != nil {
+			r.note(fmt.Sprintf("a bug of ackproof: the page of the run could not be written: %v", p))
+		}
+	}()
+	if _, err := WriteReport(r.dir.path); err != nil {
+		r.note("the page of the run could not be written: " + err.Error())
+	}
 }
 
 // JSON is results.json.

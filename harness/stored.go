@@ -106,7 +106,7 @@ func LoadRun(dir string) (*page.Run, error) {
 		return nil, err
 	}
 	run := &page.Run{
-		Results: res, Facts: facts, Contract: plan.Contract, Dir: dir, Started: plan.Started, Replay: "ackproof test --replay " + dir,
+		Results: res, Facts: facts, Contract: plan.Contract, Dir: dir, Started: plan.Started, Replay: "ackproof test --replay " + dir, Planted: plan.Options.Plant,
 		Environment: environment(plan), Events: eventsOf(path),
 	}
 	if len(plan.Command) > 0 {
@@ -125,6 +125,7 @@ func LoadRun(dir string) (*page.Run, error) {
 	if run.Proofs, err = s.proofs(res); err != nil {
 		return nil, err
 	}
+	s.findViews(run.Proofs)
 	run.Series = seriesOf(dir, plan, res)
 	return run, nil
 }
@@ -200,16 +201,12 @@ func environment(p Plan) []page.Pair {
 	if c.FlushEach {
 		flush = "before each ack"
 	}
-	pairs := []page.Pair{
+	return []page.Pair{
 		{Name: "Configuration", Value: fmt.Sprintf("%d nodes, %d partitions × %d copies, min.insync.replicas=%d, acks=%s, idempotence %s, unclean election %s, flush %s; %d clients, load %v",
 			o.Nodes, c.Partitions, c.Replication, c.MinISR, acks, is(c.Idempotent), is(c.Unclean), flush, o.Clients, time.Duration(o.Time))},
 		{Name: "Versions", Value: fmt.Sprintf("%s %s, ackproof %s", p.Versions.System.Name, p.Versions.System.Version, p.Versions.Ackproof)},
 		{Name: "Machine", Value: fmt.Sprintf("%s/%s, %d CPUs, %s", p.Environment.OS, p.Environment.Arch, p.Environment.CPUs, p.Environment.Go)},
 	}
-	if o.Plant != "" {
-		pairs = append(pairs, page.Pair{Name: "Planted bug", Value: o.Plant})
-	}
-	return pairs
 }
 
 // seriesOf finds the runs of the same test in the folder of the run that began before it. Runs that cannot be read count for nothing here.
@@ -299,11 +296,20 @@ func orNone(s string) string {
 	return s
 }
 
-// WriteReport writes the report.html of a run directory in one piece and returns its path. Errors about what is in the directory are UsageErrors.
+// WriteReport writes the report.html of a run directory in one piece, with porcupine's views of what it proves beside it, and returns its path. Errors about what is in
+// the directory are UsageErrors.
 func WriteReport(dir string) (string, error) {
 	run, err := LoadRun(dir)
 	if err != nil {
 		return "", err
+	}
+	if len(run.Proofs) > 0 {
+		if err := writeViews(dir, run.Proofs); err != nil {
+			return "", err
+		}
+		if run, err = LoadRun(dir); err != nil {
+			return "", err
+		}
 	}
 	path := filepath.Join(dir, reportFile)
 	return path, writeWhole(path, func(w io.Writer) error { return page.Write(w, run) })

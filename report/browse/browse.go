@@ -149,7 +149,7 @@ func haystack(e *Entry) string {
 func (b browser) list(w http.ResponseWriter, r *http.Request) {
 	entries, err := b.store.Runs()
 	if err != nil {
-		http.Error(w, page.Visible(err.Error()), http.StatusInternalServerError)
+		http.Error(w, report.Visible(err.Error()), http.StatusInternalServerError)
 		return
 	}
 	v := listView{Filter: filterOf(r), All: len(entries)}
@@ -243,7 +243,7 @@ func (b browser) compare(w http.ResponseWriter, r *http.Request) {
 	names := []string{r.URL.Query().Get("before"), r.URL.Query().Get("now")}
 	entries, err := b.store.Runs()
 	if err != nil {
-		http.Error(w, page.Visible(err.Error()), http.StatusInternalServerError)
+		http.Error(w, report.Visible(err.Error()), http.StatusInternalServerError)
 		return
 	}
 	var two [2]*Entry
@@ -330,7 +330,7 @@ func (b browser) fail(w http.ResponseWriter, status int, text string) {
 func (b browser) write(w http.ResponseWriter, status int, name string, data any) {
 	var out strings.Builder
 	if err := pages.ExecuteTemplate(&out, name, data); err != nil {
-		http.Error(w, "show "+name+": "+page.Visible(err.Error()), http.StatusInternalServerError)
+		http.Error(w, "show "+name+": "+report.Visible(err.Error()), http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()
@@ -338,7 +338,7 @@ func (b browser) write(w http.ResponseWriter, status int, name string, data any)
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src "+page.StylePolicy()+"; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	w.WriteHeader(status)
 	// The style sheet must stay as it is, or its hash would not fit.
-	top, rest, _ := strings.Cut(page.Visible(out.String()), "<style></style>")
+	top, rest, _ := strings.Cut(report.Visible(out.String()), "<style></style>")
 	io.WriteString(w, top+"<style>"+page.Style()+"</style>"+rest)
 }
 

@@ -56,7 +56,6 @@ type acknowledged struct {
 type gap struct {
 	partition int32
 	from, to  time.Duration
-	cause     int // index of the fault, −1 unknown
 	why       string
 }
 
@@ -76,7 +75,7 @@ func (c *collection) ack(partition int32, at time.Duration, offset int64) {
 		from = max(from, a.last)
 	}
 	if at-from >= gapLeast {
-		a.gaps = append(a.gaps, gap{partition: partition, from: from, to: at, cause: -1})
+		a.gaps = append(a.gaps, gap{partition: partition, from: from, to: at})
 		if offset >= 0 {
 			c.resumed[place{partition, at}] = offset
 		}
@@ -129,7 +128,7 @@ func (c *collection) available(faults []fault) (from, to time.Duration, all []av
 		}
 		// What was asked for after the last acknowledgement and never acknowledged.
 		if end := min(to, c.lastInvoke[p]); end-last >= gapLeast {
-			a.Gaps = append(a.Gaps, gap{partition: p, from: last, to: end, cause: -1})
+			a.Gaps = append(a.Gaps, gap{partition: p, from: last, to: end})
 		}
 		for i := range a.Gaps {
 			g := &a.Gaps[i]
@@ -144,8 +143,8 @@ func (c *collection) available(faults []fault) (from, to time.Duration, all []av
 	return from, to, all
 }
 
-// explain finds the fault behind a gap: one that lasted in it and had an effect, by preference one that hit the node that led before, and of these the one that
-// took effect last before the gap was half over.
+// explain finds the faults behind a gap among those that had an effect: of those that lasted when it began or soon after, the one that struck nearest to its beginning,
+// and whatever struck while the gap lasted.
 func (g *gap) explain(faults []fault, l *leadership) {
 	led := ""
 	if l != nil {
@@ -155,26 +154,35 @@ func (g *gap) explain(faults []fault, l *leadership) {
 			}
 		}
 	}
-	best, bestHit := -1, false
+	name := func(f fault) string {
+		if slices.Contains(f.Targets, led) {
+			return f.name() + " (" + led + " led the partition)"
+		}
+		return f.name()
+	}
+	first := -1
 	for i, f := range faults {
-		if !f.Effective || f.to < g.from-100*time.Millisecond || f.from > g.from+(g.to-g.from)/2 {
+		if !f.Effective || f.to < g.from-slack || f.from > g.from+gapLeast {
 			continue
 		}
-		hit := slices.Contains(f.Targets, led)
-		if best < 0 || hit && !bestHit || hit == bestHit && f.from > faults[best].from {
-			best, bestHit = i, hit
+		if first < 0 || (f.from-g.from).Abs() < (faults[first].from-g.from).Abs() {
+			first = i
 		}
 	}
-	g.cause = best
-	switch {
-	case best < 0:
-		g.why = "no fault that had an effect lasted then"
-	case bestHit:
-		g.why = faults[best].name() + ": " + led + " led the partition"
-	default:
-		g.why = "while " + faults[best].name() + " lasted"
+	if first < 0 {
+		g.why = "no fault that had an effect lasted when it began"
+	} else {
+		g.why = name(faults[first])
+	}
+	for i, f := range faults {
+		if i != first && f.Effective && f.from > g.from && f.from < g.to && (first < 0 || f.from >= faults[first].from) {
+			g.why += ", then " + name(f)
+		}
 	}
 }
+
+// slack is how long after a fault was healed a gap may begin that is put down to it: clients have to find out.
+const slack = 100 * time.Millisecond
 
 // fault is a fault of the results with the times of the history.
 type fault struct {

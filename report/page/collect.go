@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"ackproof/histories"
+	"ackproof/report"
 )
 
 // maxOperations bounds what one page holds: a browser has to keep it in memory.
@@ -116,7 +117,7 @@ func collect(run *Run) (*collection, error) {
 		c.end = ev.Time
 		switch {
 		case ev.Kind == histories.Phase:
-			c.phases = append(c.phases, phase{visible(ev.Note), ev.Time.Microseconds()})
+			c.phases = append(c.phases, phase{report.Visible(ev.Note), ev.Time.Microseconds()})
 		case ev.Kind == histories.Fault:
 			c.fault(&ev)
 		case ev.Type == histories.Invoke:
@@ -247,7 +248,7 @@ func (c *collection) remark(o opened, ev *histories.Event) int {
 	if ev.Code != 0 {
 		text = join(text, codeName(ev.Code))
 	}
-	text = visible(join(text, ev.Note))
+	text = report.Visible(join(text, ev.Note))
 	i, known := c.remarkOf[text]
 	switch {
 	case known:

@@ -12,7 +12,3 @@ func Style() string { return styleText }
 
 // StylePolicy is the source expression by which a content security policy allows Style.
 func StylePolicy() string { return "'" + hash(styleText) + "'" }
-
-// Visible makes text of what came from outside: bytes that are no UTF-8, control characters and whatever changes the direction or the look of other text are written
-// as escapes. What is left is for a template to escape.
-func Visible(s string) string { return visible(s) }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ackproof/histories"
+	"ackproof/report"
 )
 
 // pictureData is what the script has to know beside the operations. Times are µs of the run.
@@ -67,7 +68,7 @@ func picture(run *Run, c *collection) pictureData {
 	faults := c.timed(run.Results.Faults)
 	for _, f := range faults {
 		if f.started {
-			out.Faults = append(out.Faults, faultBand{f.index + 1, visible(f.name()), visible(f.Role), visible(f.Proof), f.from.Microseconds(), f.to.Microseconds(), f.Effective})
+			out.Faults = append(out.Faults, faultBand{f.index + 1, report.Visible(f.name()), report.Visible(f.Role), report.Visible(f.Proof), f.from.Microseconds(), f.to.Microseconds(), f.Effective})
 		}
 	}
 	for _, p := range slices.Sorted(maps.Keys(c.leaders)) {
@@ -86,7 +87,7 @@ func picture(run *Run, c *collection) pictureData {
 	}
 	_, _, all := c.available(faults)
 	for _, g := range gapsOf(all) {
-		out.Gaps = append(out.Gaps, gapBand{g.partition, g.from.Microseconds(), g.to.Microseconds(), visible(g.why)})
+		out.Gaps = append(out.Gaps, gapBand{g.partition, g.from.Microseconds(), g.to.Microseconds(), report.Visible(g.why)})
 	}
 	for k := range histories.Fault {
 		out.Kinds = append(out.Kinds, k.String())

@@ -30,7 +30,8 @@ type bar struct {
 	X, W         float64
 	Y, TextY     int
 	Height       int
-	Label, Class string
+	Label, Times string
+	Class        string
 	Open         bool // it never ended
 }
 
@@ -86,15 +87,14 @@ func draw(c *model.Certificate) *drawing {
 	for i, o := range ops {
 		x := a.of(o.Invoked)
 		b := bar{X: x, W: proofLeast, Y: i*proofRow + proofText + 6, TextY: i*proofRow + proofText, Height: proofBar, Class: o.What}
-		until := "never ended"
 		if o.Ended >= 0 {
 			b.W = max(proofLeast, a.of(o.Ended)-x)
-			until = "to " + precise(o.Ended)
 		} else {
 			b.Open, b.W = true, 100-x
 		}
 		b.X = min(b.X, 100-b.W)
-		b.Label = fmt.Sprintf("%s: %s by process %d, %s %s", o.Role, o.What, o.Process, precise(o.Invoked), until)
+		b.Label = fmt.Sprintf("%s: %s by process %d", o.Role, o.What, o.Process)
+		b.Times = timesOf(o)
 		d.Bars = append(d.Bars, b)
 		if i > 0 {
 			d.arrow(&ops[i-1], &o, i)
@@ -113,13 +113,11 @@ func (d *drawing) arrow(a, b *model.ProofOp, i int) {
 		return
 	}
 	from, to := d.Bars[i-1], d.Bars[i]
-	w := arrow{X1: from.X + from.W, Y1: from.Y + proofBar/2, X2: to.X, Y2: to.Y + proofBar/2, Label: "returned before", LabelAnchor: "middle"}
-	w.LabelX, w.LabelY = (w.X1+w.X2)/2, from.Y+proofBar/2-4
-	if w.LabelX > 80 {
-		w.LabelX, w.LabelAnchor = w.X1-1, "end"
-	}
-	if w.LabelX < 15 {
-		w.LabelX, w.LabelAnchor = w.X1+1, "start"
+	w := arrow{X1: from.X + from.W, Y1: from.Y + proofBar/2, X2: to.X, Y2: to.Y + proofBar/2, Label: "returned before"}
+	// Beside the end of the earlier bar, or before the later one: one of them has room.
+	w.LabelX, w.LabelY, w.LabelAnchor = w.X1+2, w.Y1+4, "start"
+	if w.X1 > 60 {
+		w.LabelX, w.LabelY, w.LabelAnchor = w.X2-2, w.Y2+4, "end"
 	}
 	d.Arrows = append(d.Arrows, w)
 }
@@ -165,6 +163,14 @@ func newAxis(times []int64, ops []model.ProofOp) (*axis, []axisBreak) {
 		a.x[i+1] = a.x[i] + width
 	}
 	return a, breaks
+}
+
+// timesOf says when an operation was under way.
+func timesOf(o model.ProofOp) string {
+	if o.Ended < 0 {
+		return precise(o.Invoked) + ", never ended"
+	}
+	return precise(o.Invoked) + " to " + precise(o.Ended)
 }
 
 func precise(ns int64) string { return fmt.Sprintf("%.6f s", time.Duration(ns).Seconds()) }

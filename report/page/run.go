@@ -24,6 +24,7 @@ type Run struct {
 	Started  time.Time
 	Replay   string // the command that repeats the run
 	Command  string // the command that made it, "" if unknown
+	Planted  string // the bug that was planted in the system on purpose, "" if none
 	Schedule string // the planned faults as JSON, "" if unknown
 	// Facts of the run in words: versions, machine, options.
 	Environment []Pair

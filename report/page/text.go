@@ -2,41 +2,10 @@ package page
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 )
-
-// visible makes text of what came from outside (keys, notes, logs, messages): bytes that are no UTF-8, control characters and whatever changes the direction or
-// the look of other text are written as escapes. What is left is for the template to escape.
-func visible(s string) string {
-	if strings.IndexFunc(s, hidden) < 0 && utf8.ValidString(s) {
-		return s
-	}
-	var out strings.Builder
-	for i, w := 0, 0; i < len(s); i += w {
-		r, size := utf8.DecodeRuneInString(s[i:])
-		w = size
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&out, `\x%02x`, s[i])
-		case hidden(r) && r < 0x100:
-			fmt.Fprintf(&out, `\x%02x`, r)
-		case hidden(r):
-			fmt.Fprintf(&out, `\u%04x`, r)
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
-}
-
-func hidden(r rune) bool {
-	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
-}
 
 // number writes 12345 as 12,345.
 func number[N int | int64](n N) string { return humanize.Comma(int64(n)) }

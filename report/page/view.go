@@ -11,7 +11,7 @@ import (
 	"ackproof/report"
 )
 
-// view is what the template shows. Every text of it may come from outside: the template escapes, and write makes visible what is no text.
+// view is what the template shows. Every text of it may come from outside: the template escapes, and write makes visible what does not print.
 type view struct {
 	*Run
 	Verdict    string // in capitals
@@ -60,8 +60,8 @@ type proofView struct {
 }
 
 type proofOp struct {
-	Role, Text string
-	Op         uint64
+	Role, Text, Times string
+	Op                uint64
 }
 
 type faultRow struct {
@@ -81,6 +81,9 @@ func newView(run *Run, c *collection, size int) *view {
 	faults := c.timed(res.Faults)
 	v.Faults = faultRows(faults)
 	v.Facts = headFacts(res)
+	if run.Planted != "" {
+		v.Facts = append(v.Facts, "with the bug "+run.Planted+" planted on purpose")
+	}
 	v.claims(run)
 	for i := range run.Proofs {
 		v.Proofs = append(v.Proofs, newProofView(i+1, &run.Proofs[i], run.Dir))
@@ -182,7 +185,7 @@ func newProofView(n int, p *Proof, dir string) proofView {
 		out.About = fmt.Sprintf("partition %d", p.Partition)
 	}
 	for _, o := range p.Operations {
-		out.Operations = append(out.Operations, proofOp{o.Role, o.Text, o.Op})
+		out.Operations = append(out.Operations, proofOp{o.Role, o.Text, timesOf(o), o.Op})
 	}
 	raw, err := json.MarshalIndent(p.Certificate, "", "  ")
 	if err != nil { // strings and integers always encode

@@ -11,6 +11,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"ackproof/report"
 )
 
 //go:embed template.html parts.html assets
@@ -125,16 +127,16 @@ func write(w io.Writer, v *view, data []byte, ops *columns) error {
 <style>%s</style>
 </head>
 <body>
-`, template.HTMLEscapeString(policy()), template.HTMLEscapeString(visible(title)), styleText)
+`, template.HTMLEscapeString(policy()), template.HTMLEscapeString(report.Visible(title)), styleText)
 	if err != nil {
 		return err
 	}
-	// The template escapes what is HTML; visible then shows what is no text. The template itself has none of that.
+	// The template escapes what is HTML; report.Visible then shows what is no text. The template itself has none of that.
 	var text strings.Builder
 	if err := body.Execute(&text, v); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(w, visible(text.String())); err != nil {
+	if _, err := io.WriteString(w, report.Visible(text.String())); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(w, `<script type="application/octet-stream" id="picture">`); err != nil {
