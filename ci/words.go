@@ -41,9 +41,9 @@ func confidence(t TestOutcome) string {
 	case t.Tested == 0:
 		return "no run came to a result"
 	case t.Violated > 0:
-		return fmt.Sprintf("violated in %d of %s", t.Violated, count(t.Tested, "run"))
+		return fmt.Sprintf("violated in %d of %d runs", t.Violated, t.Tested)
 	}
-	return fmt.Sprintf("violated in 0 of %s: under %s per run at 95 %%, under this workload and fault mix", count(t.Tested, "run"), percent(t.Bound))
+	return fmt.Sprintf("violated in 0 of %d runs: under %s per run at 95 %%, under this workload and fault mix", t.Tested, percent(t.Bound))
 }
 
 // count is "1 run", "2 runs".

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"ackproof/model"
+	"ackproof/systems"
 	"ackproof/workloads/log"
 )
 
@@ -24,8 +26,16 @@ func (r *run) heal(ctx context.Context) error {
 	var unmet []string
 	healing, cancel := context.WithTimeout(ctx, healPatience)
 	defer cancel()
-	if err := r.runner.Heal(healing); err != nil {
+	err := r.runner.Heal(healing)
+	switch {
+	case err == nil:
+	case !errors.Is(err, systems.ErrMachine):
 		unmet = append(unmet, r.unknownEnds(err)...)
+	case r.certain.sighting == nil:
+		return infra("heal", err) // a node that the machine cannot start again breaks no promise
+	default: // the violation that is certain stands; nothing more is to be shown with a node missing
+		r.died("the restart of a node", err)
+		return nil
 	}
 	bound := time.Duration(r.contract.LivenessBoundMS) * time.Millisecond
 	took, missing, err := r.recovery(ctx, bound)

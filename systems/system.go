@@ -4,6 +4,7 @@ package systems
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"time"
@@ -44,6 +45,10 @@ func (Direct) NodeLink(_, _ int, target string) (string, error) { return target,
 // ClientLink returns the target.
 func (Direct) ClientLink(_, _ int, target string) (string, error) { return target, nil }
 
+// ErrMachine marks errors of Node.Start that say nothing of the system: the process could not be made, since the program, memory or descriptors were missing. They are no
+// evidence against a promise.
+var ErrMachine = errors.New("the machine could not make the process")
+
 // System is one cluster under test, for one run.
 type System interface {
 	Info() model.SystemInfo
@@ -72,7 +77,7 @@ type Node interface {
 	PID() int     // 0 while it is down
 	// Kill ends the process at once (SIGKILL) and returns when it is gone.
 	Kill() error
-	// Start runs it again with the same address and data; it returns when the process runs, not when it is ready.
+	// Start runs it again with the same address and data; it returns when the process runs, not when it is ready. Where the machine is to blame, the error is ErrMachine.
 	Start(ctx context.Context) error
 	// Pause and Resume stop and continue the process (SIGSTOP, SIGCONT).
 	Pause() error

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -278,6 +279,50 @@ func TestASystemThatDoesNotStartIsAFailureOfTheInfrastructure(t *testing.T) {
 	code, _, stderr := outcome(t, command(t, "test", "--store", store, "--time", "1s"))
 	if code != 3 || !strings.Contains(stderr, "run directory") {
 		t.Errorf("exit %d, expected 3 and what could not be made\n%s", code, stderr)
+	}
+}
+
+// The program of the nodes vanishes while the test runs: the killed node cannot be started again. That breaks no promise of the broker.
+func TestANodeThatTheMachineCannotStartAgainIsNoViolation(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	own, schedule := filepath.Join(dir, "ackproof"), filepath.Join(dir, "kill.json")
+	if err := os.WriteFile(own, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(schedule, []byte(`{"version":1,"seed":5,"faults":[{"kind":"kill","start":{"after_ms":3000},"for_ms":200,"target":{"role":"node","node":1,"partition":0}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "test", "--store", filepath.Join(dir, "store"), "--partitions", "1", "--clients", "2", "--rate", "500", "--time", "5s", "--schedule", schedule)
+	cmd.Path, cmd.Args[0] = own, own
+	var said, summary bytes.Buffer
+	cmd.Stdout = &summary
+	progress, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(progress)
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+		if lines.Text() == "load …" {
+			if err := os.Remove(own); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_ = cmd.Wait() // the code tells
+	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(said.String(), "the machine could not make the process") {
+		t.Errorf("exit %d, expected 3 and why\n%s%s", code, said.String(), summary.String())
 	}
 }
 

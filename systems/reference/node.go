@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"ackproof/systems"
 )
 
 // node is one broker process and its folder: node.properties, log, data. It implements systems.Node.
@@ -84,7 +86,7 @@ func (n *node) Start(ctx context.Context) error {
 	}
 	log, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("start %s: open its log: %w", n.Name(), err)
+		return fmt.Errorf("start %s: %w: open its log: %w", n.Name(), systems.ErrMachine, err)
 	}
 	defer log.Close()
 	cmd := exec.Command(n.exe, "broker", "--config", n.configPath())
@@ -93,7 +95,7 @@ func (n *node) Start(ctx context.Context) error {
 	cmd.SysProcAttr = guarded()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("start %s: make its standard input: %w", n.Name(), err)
+		return fmt.Errorf("start %s: %w: make its standard input: %w", n.Name(), systems.ErrMachine, err)
 	}
 	p := &process{cmd: cmd, stdin: stdin, gone: make(chan struct{})}
 	started := make(chan error)
@@ -111,7 +113,7 @@ func (n *node) Start(ctx context.Context) error {
 	}()
 	if err := <-started; err != nil {
 		stdin.Close()
-		return fmt.Errorf("start %s: run %s: %w", n.Name(), n.exe, err)
+		return fmt.Errorf("start %s: %w: run %s: %w", n.Name(), systems.ErrMachine, n.exe, err)
 	}
 	n.process, n.ended = p, nil
 	return nil
