@@ -57,6 +57,17 @@
 // porcupine decides windows of the same history by search, in a model that shares with the above only the settled content. See window. It is also the
 // oracle in the tests, where an exhaustive search over small random histories, legal and damaged, has to agree with the sweep at every level.
 //
+// # How the checkers are checked
+//
+// Every checker of this package has an oracle that shares nothing with it but the history: a search through all orders, porcupine, or the definition applied
+// literally (duel_test.go). Both decide small random histories, legal and damaged, with operations of unknown outcome, batches, trims, ties and dead clients:
+//
+//	go test ./linearizability                                                      a few thousand for each checker
+//	go test ./linearizability -run '^$' -fuzz FuzzLog                              as long as one likes, guided by what they reach
+//	HISTORIES=300000 go test ./linearizability -run Oracle -v -timeout 0           so many for each, with a table
+//	go run ./ci/mutants                                                            whether the tests notice wrong edits of the checkers
+//	ACKPROOF_MUTANTS=1000000 go test ./histories -run Mutants -timeout 0           so many damaged files for each importer
+//
 // # Not promised
 //
 // That a client's own refusals were right: a Fail is believed. That records of a batch appear together. That a trimmed record was still due. Time
