@@ -47,12 +47,11 @@ func (a *groupAppend) reply(e partition.ProduceReply) {
 const (
 	groupsPerPartition = 10_000          // most groups of a partition: memory is bounded
 	newMemberTimeout   = 5 * time.Minute // Kafka's
-	compactAfter       = 8 << 20         // bytes: little to load, and rarely worth writing again
 )
 
 func newCoordinator(n *Node, r *replica, epoch int32) *coordinator {
 	cfg := n.cfg.Groups
-	cfg.MaxGroups, cfg.NewMemberTimeout, cfg.CompactAfter = groupsPerPartition, newMemberTimeout, compactAfter
+	cfg.MaxGroups, cfg.NewMemberTimeout = groupsPerPartition, newMemberTimeout
 	rand.Read(cfg.Seed[:]) // never fails
 	return &coordinator{n: n, replica: r, epoch: epoch, core: group.New(cfg), news: make(chan struct{}, 1), torn: make(chan struct{}), ended: make(chan struct{})}
 }

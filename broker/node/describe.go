@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ackproof/broker/core/controller"
+	"ackproof/broker/core/group"
 	"ackproof/broker/core/host"
 )
 
@@ -101,7 +102,7 @@ func (n *Node) handleDescribeTopicPartitions(ctx context.Context, q *kmsg.Descri
 			resp.Topics = append(resp.Topics, out)
 			continue
 		}
-		out.TopicID = t.ID
+		out.TopicID, out.IsInternal = t.ID, name == group.Topic
 		for i := int(from); i < len(t.Partitions); i++ {
 			if left == 0 {
 				resp.NextCursor = &kmsg.DescribeTopicPartitionsResponseNextCursor{Topic: name, Partition: int32(i)}

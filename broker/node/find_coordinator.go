@@ -50,7 +50,7 @@ func (n *Node) coordinatorFor(v *view, kind int8, key string) kmsg.FindCoordinat
 	case t == nil:
 		return refuse("the topic " + group.Topic + " could not be created yet")
 	}
-	i := partitionOf(key, len(t.Partitions))
+	i := group.PartitionOf(key, len(t.Partitions))
 	b := v.Brokers[t.Partitions[i].Leader]
 	if b == nil || b.Fenced {
 		return refuse(fmt.Sprintf("%s-%d has no leader", group.Topic, i))

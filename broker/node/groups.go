@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-	"unicode/utf16"
 
 	"ackproof/broker/core/group"
 	"ackproof/broker/core/partition"
@@ -149,7 +148,7 @@ func (g *groups) of(id string) *coordinator {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.led[partitionOf(id, len(t.Partitions))]
+	return g.led[group.PartitionOf(id, len(t.Partitions))]
 }
 
 // soon is of, with a little patience: for news that other brokers have and this one has not, and for a coordinator that is about to be made. The error would be right too, but
@@ -163,7 +162,7 @@ func (g *groups) soon(ctx context.Context, id string, began time.Time) *coordina
 		patience := hearTime
 		if image := g.n.image.Load(); image != nil {
 			if t := image.Topics[group.Topic]; t != nil {
-				switch p := t.Partitions[partitionOf(id, len(t.Partitions))]; p.Leader {
+				switch p := t.Partitions[group.PartitionOf(id, len(t.Partitions))]; p.Leader {
 				case g.n.cfg.NodeID:
 					patience = openTime
 				default:
@@ -186,16 +185,4 @@ func (g *groups) soon(ctx context.Context, id string, began time.Time) *coordina
 			return nil
 		}
 	}
-}
-
-// partitionOf is Kafka's: the hash of Java's strings, over UTF-16, without its sign.
-func partitionOf(id string, partitions int) int32 {
-	var h int32
-	for _, unit := range utf16.Encode([]rune(id)) {
-		h = 31*h + int32(unit)
-	}
-	if h == -1<<31 {
-		h = 0
-	}
-	return max(h, -h) % int32(partitions)
 }

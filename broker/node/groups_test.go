@@ -2,13 +2,16 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -165,7 +168,7 @@ func TestCoordinatorIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := c.nodes[0].view.Load().Topics[group.Topic].Partitions
-	coordinator := parts[partitionOf("g", len(parts))].Leader
+	coordinator := parts[group.PartitionOf("g", len(parts))].Leader
 	c.kill(int(coordinator) - 1)
 
 	alive := int(coordinator) % 3 // another one
@@ -200,4 +203,124 @@ func TestCoordinatorIsKilled(t *testing.T) {
 		c.produce(producer, "t", p, fmt.Sprintf("more-%d", p), 5)
 	}
 	await(t, "20 records more", func() bool { return one.values()-40+two.values() >= 20 })
+}
+
+// TestInternalTopic: it is made by the first who asks for a coordinator, as groups need it, marked as internal, closed to producers, and compacted while it is used.
+func TestInternalTopic(t *testing.T) {
+	c := newCluster(t, 3, append(groupSets, "ackproof.offsets.compact.bytes=20000", "log.segment.bytes=65536")...)
+	c.create("t", 1, 3)
+	find := kmsg.NewPtrFindCoordinatorRequest()
+	find.Version, find.CoordinatorKey = 2, "g"
+	found := c.ask(0, find).(*kmsg.FindCoordinatorResponse)
+	if found.ErrorCode != 0 {
+		t.Fatalf("%+v", found)
+	}
+	c.awaitISR(group.Topic, 3)
+	meta := kmsg.NewPtrMetadataRequest()
+	meta.Version = 9
+	for _, topic := range c.ask(1, meta).(*kmsg.MetadataResponse).Topics {
+		if topic.IsInternal != (*topic.Topic == group.Topic) || topic.IsInternal && len(topic.Partitions) != 4 {
+			t.Errorf("%s: internal %t, %d partitions", *topic.Topic, topic.IsInternal, len(topic.Partitions))
+		}
+	}
+	if err := c.client().ProduceSync(c.ctx(), &kgo.Record{Topic: group.Topic, Value: []byte("x")}).FirstErr(); !errors.Is(err, kerr.InvalidTopicException) {
+		t.Errorf("a client that writes to the internal topic: %v", err)
+	}
+	commit := kmsg.NewPtrOffsetCommitRequest()
+	commit.Version, commit.Group, commit.Generation = 8, "g", -1
+	p := kmsg.NewOffsetCommitRequestTopicPartition()
+	p.Metadata = kmsg.StringPtr(strings.Repeat("m", 1000))
+	commit.Topics = []kmsg.OffsetCommitRequestTopic{{Topic: "t", Partitions: []kmsg.OffsetCommitRequestTopicPartition{p}}}
+	for i := range int64(100) {
+		commit.Topics[0].Partitions[0].Offset = i
+		if r := c.ask(int(found.NodeID)-1, commit).(*kmsg.OffsetCommitResponse); r.Topics[0].Partitions[0].ErrorCode != 0 {
+			t.Fatalf("%+v", r)
+		}
+	}
+	topic := c.nodes[0].view.Load().Topics[group.Topic]
+	for _, n := range c.nodes {
+		r := n.replicas.get(partitionKey{topic.ID, group.PartitionOf("g", 4)})
+		await(t, fmt.Sprintf("a trimmed log of node %d", n.cfg.NodeID), func() bool { return r.status().LogStart > 50 })
+	}
+	c.kill(int(found.NodeID) - 1)
+	if o := c.committed(int(found.NodeID)%3, "g", "t"); o != 99 {
+		t.Errorf("offset %d from the compacted log, expected 99", o)
+	}
+}
+
+// committed reads the offset that a group has for partition 0 of a topic, by way of node i.
+func (c *testCluster) committed(i int, id, topic string) (offset int64) {
+	c.t.Helper()
+	await(c.t, "the offsets of "+id, func() bool {
+		find := kmsg.NewPtrFindCoordinatorRequest()
+		find.Version, find.CoordinatorKeys = 4, []string{id}
+		found := c.ask(i, find).(*kmsg.FindCoordinatorResponse).Coordinators[0]
+		if found.ErrorCode != 0 || c.nodes[found.NodeID-1] == nil {
+			return false
+		}
+		q := kmsg.NewPtrOffsetFetchRequest()
+		q.Version = 8
+		q.Groups = []kmsg.OffsetFetchRequestGroup{{Group: id, Topics: []kmsg.OffsetFetchRequestGroupTopic{{Topic: topic, Partitions: []int32{0}}}}}
+		r := c.ask(int(found.NodeID)-1, q).(*kmsg.OffsetFetchResponse).Groups[0]
+		if r.ErrorCode == 0 {
+			offset = r.Topics[0].Partitions[0].Offset
+		}
+		return r.ErrorCode == 0
+	})
+	return offset
+}
+
+// TestManyGroupsInOneRequest: their coordinators may be different ones, and who asks a wrong one is told so for each.
+func TestManyGroupsInOneRequest(t *testing.T) {
+	c := newCluster(t, 3, groupSets...)
+	c.create("t", 1, 3)
+	admin := kadm.NewClient(c.client())
+	var ids []string
+	for i := range 8 {
+		id := fmt.Sprintf("g%d", i)
+		ids = append(ids, id)
+		offsets := kadm.Offsets{}
+		offsets.AddOffset("t", 0, int64(i), -1)
+		if r, err := admin.CommitOffsets(c.ctx(), id, offsets); err != nil || r.Error() != nil {
+			t.Fatal(err, r.Error())
+		}
+	}
+	q := kmsg.NewPtrOffsetFetchRequest()
+	q.Version = 8
+	for _, id := range ids {
+		q.Groups = append(q.Groups, kmsg.OffsetFetchRequestGroup{Group: id})
+	}
+	seen := map[string]int64{}
+	for i := range c.nodes {
+		r := c.ask(i, q).(*kmsg.OffsetFetchResponse)
+		if len(r.Groups) != len(ids) {
+			t.Fatalf("node %d: %d groups of %d", i+1, len(r.Groups), len(ids))
+		}
+		for j, g := range r.Groups {
+			if g.Group != ids[j] {
+				t.Fatalf("node %d: group %q in the place of %q", i+1, g.Group, ids[j])
+			}
+			if g.ErrorCode == 0 {
+				seen[g.Group] = g.Topics[0].Partitions[0].Offset
+			} else if g.ErrorCode != kerr.NotCoordinator.Code {
+				t.Errorf("node %d, %s: code %d", i+1, g.Group, g.ErrorCode)
+			}
+		}
+	}
+	for i, id := range ids {
+		if seen[id] != int64(i) {
+			t.Errorf("%s: offset %d, expected %d", id, seen[id], i)
+		}
+	}
+	listed, err := admin.ListGroups(c.ctx())
+	if err != nil || len(listed) != len(ids) {
+		t.Errorf("%d groups listed, %v; expected %d", len(listed), err, len(ids))
+	}
+	deleted, err := admin.DeleteGroups(c.ctx(), ids...)
+	if err != nil || deleted.Error() != nil {
+		t.Error(err, deleted.Error())
+	}
+	if listed, err = admin.ListGroups(c.ctx()); err != nil || len(listed) != 0 {
+		t.Errorf("%d groups listed after their deletion, %v", len(listed), err)
+	}
 }

@@ -87,6 +87,7 @@ func Properties() []Property {
 			return nil
 		}},
 		{"offsets.retention.check.interval.ms", "600000", "how often that is looked at", msOf(func(c *Config) *time.Duration { return &c.Groups.RetentionCheck })},
+		{"ackproof.offsets.compact.bytes", "8388608", "bytes of a partition of __consumer_offsets after which it is written anew; 0 = never", intOf(func(c *Config) *int { return &c.Groups.CompactAfter }, 0)},
 		{"group.initial.rebalance.delay.ms", "3000", "how long the first round of a group waits for more members", msOf(func(c *Config) *time.Duration { return &c.Groups.InitialRebalanceDelay })},
 		{"group.min.session.timeout.ms", "6000", "shortest session that a member may ask for", msOf(func(c *Config) *time.Duration { return &c.Groups.MinSession })},
 		{"group.max.session.timeout.ms", "1800000", "longest session that a member may ask for", msOf(func(c *Config) *time.Duration { return &c.Groups.MaxSession })},

@@ -7,12 +7,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ackproof/broker/core/controller"
+	"ackproof/broker/core/group"
 )
 
 // DescribeTopic is a topic as a Metadata answer tells it.
 func DescribeTopic(im *controller.Image, t *controller.Topic) kmsg.MetadataResponseTopic {
 	out := kmsg.NewMetadataResponseTopic()
-	out.Topic, out.TopicID = kmsg.StringPtr(t.Name), t.ID
+	out.Topic, out.TopicID, out.IsInternal = kmsg.StringPtr(t.Name), t.ID, t.Name == group.Topic
 	for i, p := range t.Partitions {
 		o := kmsg.NewMetadataResponseTopicPartition()
 		o.Partition, o.Leader, o.LeaderEpoch = int32(i), p.Leader, p.LeaderEpoch
