@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"time"
+
+	"github.com/rivo/uniseg"
 
 	"ackproof/model"
 )
@@ -13,8 +15,9 @@ import (
 // Columns of a drawing: the roles, the axis, the times.
 const (
 	maxLanes  = 4
+	roleStart = 11
 	roleWidth = 12
-	axisStart = 11 + roleWidth + 1
+	axisStart = roleStart + roleWidth + 1
 	axisEnd   = 51
 	openMark  = '►' // an operation that never ended
 )
@@ -35,7 +38,6 @@ func drawing(ops []model.ProofOp) string {
 		}
 		row := canvas()
 		from, to := columns[l.op.Op], axisEnd
-		copy(row[11:], []rune(shorten(l.role, roleWidth)))
 		if l.op.EndSeq > 0 {
 			to = columns[l.op.EndSeq]
 		}
@@ -46,7 +48,8 @@ func drawing(ops []model.ProofOp) string {
 		if row[to] = '┤'; l.op.EndSeq == 0 {
 			row[to] = openMark
 		}
-		out.WriteString(strings.TrimRight(string(row), " ") + strings.Repeat(" ", axisEnd-lastColumn(row)+1) + times(l.op, digits) + "\n")
+		role := shorten(l.role, roleWidth)
+		out.WriteString(strings.Repeat(" ", roleStart) + role + strings.Repeat(" ", axisStart-roleStart-uniseg.StringWidth(role)) + string(row[axisStart:]) + " " + times(l.op, digits) + "\n")
 	}
 	return out.String()
 }
@@ -109,19 +112,23 @@ func between(a, b lane, columns map[uint64]int) string {
 
 func canvas() []rune { return []rune(strings.Repeat(" ", axisEnd+1)) }
 
-// lastColumn is the last one that is not empty.
-func lastColumn(row []rune) int {
-	return utf8.RuneCountInString(strings.TrimRight(string(row), " ")) - 1
-}
-
-func shorten(text string, width int) string {
-	if r := []rune(Visible(text)); len(r) > width {
-		return string(r[:width-1]) + "…"
+// shorten makes text visible and cuts it to as many columns.
+func shorten(text string, columns int) string {
+	text = Visible(text)
+	if uniseg.StringWidth(text) <= columns {
+		return text
 	}
-	return Visible(text)
+	cut, width := "", 0
+	for clusters := uniseg.NewGraphemes(text); clusters.Next(); {
+		if width += clusters.Width(); width >= columns {
+			break
+		}
+		cut += clusters.Str()
+	}
+	return cut + "…"
 }
 
-// digitsOf is how many decimals of a second tell the times apart: milliseconds, or microseconds.
+// digitsOf is how many decimals of a second tell the times apart: those of milliseconds or microseconds; exactly: not even those do.
 func digitsOf(lanes []lane) int {
 	var all []int64
 	for _, l := range lanes {
@@ -131,16 +138,32 @@ func digitsOf(lanes []lane) int {
 		}
 	}
 	slices.Sort(all)
-	for i := 1; i < len(all); i++ {
-		if all[i] != all[i-1] && all[i]/1e6 == all[i-1]/1e6 {
-			return 6
+	all = slices.Compact(all)
+	for _, unit := range []struct {
+		digits int
+		ns     int64
+	}{{3, 1e6}, {6, 1e3}} {
+		rounded := make([]int64, len(all))
+		for i, ns := range all {
+			rounded[i] = (ns + unit.ns/2) / unit.ns
+		}
+		if len(slices.Compact(rounded)) == len(all) {
+			return unit.digits
 		}
 	}
-	return 3
+	return exactly
 }
 
-// times of an operation in seconds since the start of the run.
+const exactly = -1
+
+// times of an operation since the start of the run.
 func times(op model.ProofOp, digits int) string {
+	if digits == exactly {
+		if op.EndSeq == 0 {
+			return time.Duration(op.Invoked).String() + " – never"
+		}
+		return shorten(fmt.Sprintf("%v–%v", time.Duration(op.Invoked), time.Duration(op.Ended)), width-axisEnd-2)
+	}
 	from := fmt.Sprintf("%.*f", digits, float64(op.Invoked)/1e9)
 	if op.EndSeq == 0 {
 		return from + " s – never"

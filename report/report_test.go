@@ -152,6 +152,11 @@ func TestAProofIsDrawn(t *testing.T) {
 
            lost \x1b[3…              ├─────────────► 1.250 s – never
 `},
+		{"nanoseconds apart", []model.ProofOp{{Role: "known", Op: 1, EndSeq: 2, Invoked: 100, Ended: 200}, {Role: "late", Op: 3, EndSeq: 4, Invoked: 300, Ended: 400}}, `
+           known        ├────────┤                   100ns–200ns
+                                 ╰╌ then ╌╮
+           late                           ├────────┤ 300ns–400ns
+`},
 		{"one alone", []model.ProofOp{write}, "\n"},
 	} {
 		if got := "\n" + drawing(c.ops); got != c.want {
