@@ -209,6 +209,9 @@ func environment(p Plan) []page.Pair {
 	}
 }
 
+// maxSeries bounds the runs that are looked at for those of the same test.
+const maxSeries = 500
+
 // seriesOf finds the runs of the same test in the folder of the run that began before it. Runs that cannot be read count for nothing here.
 func seriesOf(dir string, plan Plan, res model.Results) page.Series {
 	series := page.Series{}
@@ -237,7 +240,8 @@ func seriesOf(dir string, plan Plan, res model.Results) page.Series {
 		name string
 	}
 	var found []earlier
-	for _, e := range entries {
+	slices.Reverse(entries) // their names begin with the time: the newest first
+	for _, e := range entries[:min(len(entries), maxSeries)] {
 		other := filepath.Join(family, e.Name())
 		if !e.IsDir() || other == real {
 			continue

@@ -21,7 +21,8 @@ const maxRemarks = 4000
 // collection is what one pass over a history gathers.
 type collection struct {
 	ops        *columns
-	left       int64 // operations that are beyond maxOperations
+	limit      int   // of packed operations
+	left       int64 // operations beyond it
 	leftAt     time.Duration
 	end        time.Duration // of the last event
 	phases     []phase
@@ -95,17 +96,18 @@ type opened struct {
 	first     string // of an Object: what its first step does
 }
 
-func newCollection() *collection {
+func newCollection(limit int) *collection {
 	return &collection{
-		ops: newColumns(), faults: make(map[int]*faultSpan), byID: make(map[int32]int), open: make(map[uint64]opened), remarks: []string{""},
+		limit: limit,
+		ops:   newColumns(), faults: make(map[int]*faultSpan), byID: make(map[int32]int), open: make(map[uint64]opened), remarks: []string{""},
 		remarkOf: map[string]int{"": 0}, leaders: make(map[int32]*leadership), acks: make(map[int32]*acknowledged), lastInvoke: make(map[int32]time.Duration),
 		resumed: make(map[place]int64),
 	}
 }
 
-// collect reads a history.
-func collect(run *Run) (*collection, error) {
-	c := newCollection()
+// collect reads a history and packs its first operations, up to the limit.
+func collect(run *Run, limit int) (*collection, error) {
+	c := newCollection(limit)
 	join := histories.NewJoiner()
 	for ev, err := range run.Events() {
 		if err == nil {
@@ -231,7 +233,7 @@ func (c *collection) neverEnded() {
 }
 
 func (c *collection) row(o opened, op, endSeq uint64, outcome histories.Type, end time.Duration, remark int) {
-	if c.ops.n >= maxOperations {
+	if c.ops.n >= c.limit {
 		if c.left == 0 {
 			c.leftAt = end
 		}

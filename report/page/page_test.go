@@ -5,13 +5,14 @@ import (
 	"compress/flate"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"io"
 	"iter"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"ackproof/histories"
 	"ackproof/model"
@@ -148,70 +149,33 @@ func TestThePageAsksNobody(t *testing.T) {
 	}
 }
 
-// TestPackedOperationsAreTheOperations unpacks the columns again.
 func TestPackedOperationsAreTheOperations(t *testing.T) {
-	page := written(t, violated("no answer came"))
-	var columns [columnCount][]uint64
-	for i, name := range columnNames {
-		columns[i] = unpack(t, page, name)
-		if len(columns[i]) != 8 {
-			t.Fatalf("column %s has %d numbers, expected 8", name, len(columns[i]))
-		}
-	}
-	var pic pictureData
-	if err := json.Unmarshal(dataOf(t, page, "picture"), &pic); err != nil {
-		t.Fatal(err)
-	}
+	got, pic := unpackAll(t, written(t, violated("no answer came")))
 	if pic.Operations != 8 || len(pic.Faults) != 1 || len(pic.Leaders) != 1 || len(pic.Leaders[0].Spans) != 2 || len(pic.Gaps) != 1 {
 		t.Errorf("the picture: %+v", pic)
 	}
-	var end, endSeq uint64
-	high := int64(0)
-	type unpacked struct {
-		op, endSeq, end, took uint64
-		process               int32
-		kind, outcome         string
-		offset                int64
-		count                 uint64
+	want := []packed{
+		{2, 3, 3000, 1000, 1, histories.Append, histories.OK, 0, 0, 1, 1, ""},
+		{4, 5, 5000, 1000, 1, histories.Append, histories.OK, 0, 1, 1, 1, ""},
+		{6, 7, 7000, 1000, 3, histories.Fetch, histories.OK, 0, 0, 2, 1, ""},
+		{9, 10, 2010000, 2001000, 1, histories.Append, histories.Info, 0, -1, 1, 0, "no answer: no answer came"},
+		{12, 13, 2013000, 1000, 2, histories.Append, histories.OK, 0, 1, 1, 2, ""},
+		{16, 17, 2017000, 1000, 4, histories.Fetch, histories.OK, 0, 0, 2, 2, ""},
+		{18, 19, 2019000, 1000, 4, histories.CopyRead, histories.OK, 0, 0, 2, 1, ""},
+		{20, 0, 2021000, 1000, 5, histories.Fetch, histories.Invoke, 0, 0, 0, 0, ""},
 	}
-	var got []unpacked
-	for i := range 8 {
-		u := unpacked{process: pic.Processes[columns[colProcess][i]], kind: pic.Kinds[columns[colKind][i]>>2], outcome: pic.Outcomes[columns[colKind][i]&3],
-			took: columns[colTook][i], count: columns[colCount][i], offset: -1}
-		end += columns[colEnd][i]
-		u.end = end
-		u.op = columns[colOpSeq][i]
-		if d := columns[colEndSeq][i]; d > 0 {
-			endSeq += d
-			u.endSeq, u.op = endSeq, endSeq-u.op
-		}
-		if z := columns[colOffset][i]; z > 0 {
-			u.offset = high + (int64((z-1)>>1) ^ -int64((z-1)&1))
-			high = max(high, u.offset+int64(u.count))
-		}
-		got = append(got, u)
-	}
-	want := []unpacked{
-		{2, 3, 3000, 1000, 1, "append", "ok", 0, 1},
-		{4, 5, 5000, 1000, 1, "append", "ok", 1, 1},
-		{6, 7, 7000, 1000, 3, "fetch", "ok", 0, 2},
-		{9, 10, 2010000, 2001000, 1, "append", "info", -1, 1},
-		{12, 13, 2013000, 1000, 2, "append", "ok", 1, 1},
-		{16, 17, 2017000, 1000, 4, "fetch", "ok", 0, 2},
-		{18, 19, 2019000, 1000, 4, "copy-read", "ok", 0, 2},
-		{20, 0, 2021000, 1000, 5, "fetch", "invoke", 0, 0},
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("operation %d is %+v, expected %+v", i, got[i], want[i])
-		}
-	}
-	if remark := pic.Remarks[columns[colRemark][3]]; remark != "no answer: no answer came" {
-		t.Errorf("remark %q", remark)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(packed{})); diff != "" {
+		t.Error(diff)
 	}
 }
 
-func dataOf(t *testing.T, page, id string) []byte {
+// failer is a test, or a part of a property.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+func dataOf(t failer, page, id string) []byte {
 	t.Helper()
 	_, rest, ok := strings.Cut(page, `id="`+id+`">`)
 	text, _, closed := strings.Cut(rest, "</script>")
@@ -220,16 +184,16 @@ func dataOf(t *testing.T, page, id string) []byte {
 	}
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return raw
 }
 
-func unpack(t *testing.T, page, name string) (numbers []uint64) {
+func unpack(t failer, page, name string) (numbers []uint64) {
 	t.Helper()
 	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(dataOf(t, page, "col-"+name))))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	for len(raw) > 0 {
 		v, n := binary.Uvarint(raw)

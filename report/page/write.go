@@ -23,7 +23,7 @@ var scripts = []string{"data.js", "scale.js", "lanes.js", "draw.js", "describe.j
 
 // Write writes the page of a run. Errors are those of reading the history and of w.
 func Write(w io.Writer, run *Run) error {
-	c, err := collect(run)
+	c, err := collect(run, maxOperations)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}

@@ -44,7 +44,7 @@ function control(run, redraw) {
     const op = /^#op=(\d+)$/.exec(location.hash), time = /^#t=([\d.]+)-([\d.]+)$/.exec(location.hash);
     if (op) {
       const i = run.ops.op.indexOf(Number(op[1]));
-      if (i < 0) return show(run, [`There is no operation ${op[1]} in this run.`]);
+      if (i < 0) return show(run, [`There is no operation ${op[1]} in this picture.`]);
       visit(i);
     } else if (time) go(Number(time[1]) * 1e6, Number(time[2]) * 1e6);
     else return;
