@@ -1,6 +1,10 @@
 // Package verify judges one certificate against the history that it is about: the operations must stand there exactly as they are quoted, and together
-// they must prove the anomaly by the rule for its kind. It shares no code with the checkers, so that a mistake of theirs cannot hide here, and is short enough to be
-// read in one sitting. It does not look for anomalies and does not ask what a contract permits. Start reading at Certificate, then rules.go.
+// they must prove the anomaly by the rule for its kind. It shares no code with the checkers, so that a mistake of theirs cannot hide here. It does not look for
+// anomalies and does not ask what a contract permits; what the contract alone says (the length of a window, that a log is dense) it believes.
+//
+// Start reading at Certificate. To judge one kind of certificate by hand takes this file, which finds and compares the operations, and the rule in rules.go
+// (logs), objects.go and queues.go (sets, queues, groups, commits), search.go (objects that must have one order) or transactions.go: a page or two. All of them
+// together are longer, for there are some fifty kinds, and most say that something is nowhere in the history, which no quoted operations can show.
 package verify
 
 import (
