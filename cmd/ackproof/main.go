@@ -35,6 +35,7 @@ func commands() []*cobra.Command {
 		newReportCommand(),
 		newSimCommand(),
 		newSimWorkerCommand(),
+		newScoreCommand(),
 		newGateCommand(),
 		newBrokerCommand(),
 		newBenchCommand(),

@@ -16,6 +16,11 @@ type Shrunk struct {
 	From       int     `json:"from"`       // faults of the schedule that it began with
 }
 
+// Size orders cases that were made small: by faults, then by the length of the load.
+func (s Shrunk) Size() int {
+	return len(s.Summary.Case.Schedule.Faults)*1_000_000 + int(s.Summary.Case.LoadMS)
+}
+
 // Shrink makes a violated case small: first the schedule, one fault after the other; then the load, the cluster and the world, back to what is usual; then the
 // times, to round ones. A step is taken if the smaller case is still violated with one of the same anomalies (or, if it showed none, with an invariant
 // that does not hold). most bounds the cases that are run. The order of steps is fixed, so the same case and bound give the same result.
