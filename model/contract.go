@@ -12,7 +12,7 @@ type Contract struct {
 	Idempotent  bool   `json:"idempotent"`
 	Unclean     bool   `json:"unclean_election"`
 	FlushEach   bool   `json:"flush_each"` // a batch is flushed before it is acknowledged
-	// PowerLoss: the faults may take the power, or the disks, of every copy that an acknowledgement rested on, before those that were spared had it again.
+	// PowerLoss: the faults took the power (without a flush before the ack) or the disk of a copy while no other was whole; see LogContract.
 	PowerLoss bool `json:"power_loss,omitempty"`
 	Dense     bool `json:"dense"` // offsets have no holes (no transactions, no compaction)
 	// LivenessBound is how long after healing the system may take until it works again, in ms.

@@ -14,8 +14,9 @@ import "fmt"
 //   - min.insync.replicas=1: the last in-sync replica alone may acknowledge; with clean elections nobody else may lead, so that process faults
 //     make the partition unavailable and lose nothing.
 //   - idempotence off: a retry may double a record, and a late attempt may overtake. Idempotence needs acks=all.
-//   - flush not per batch: process faults do not reach the page cache, but the loss of power on all replicas that an acknowledgement rested on, at once, may
-//     lose records, read or not, and give their offsets away. Only where the faults can do that (PowerLoss) is it permitted.
+//   - loss of power or of a disk: what was not flushed is gone from that copy. In-sync copies that were spared keep it, whatever the flush mode; but when every copy
+//     lost its power or its disk, or was itself restarted or out of the in-sync set before one of the others was whole again, then records may be gone, read or
+//     not, and their offsets be given away. Only where the faults did that (PowerLoss) is it permitted.
 func LogContract(c Contract) Contract {
 	c.Promises = []Promise{
 		{Claim: NoLoss, Text: lossText(c)},
@@ -51,12 +52,12 @@ func (c Contract) Validate() error {
 	return nil
 }
 
-const powerCause = "power was lost without a flush before the ack"
+const powerCause = "power or disks were lost while no other copy was whole"
 
 const uncleanCause = "unclean.leader.election.enable=true"
 
 // MayForget tells whether committed records, read ones too, may go and their offsets be filled anew.
-func (c Contract) MayForget() bool { return c.Unclean || c.PowerLoss && !c.FlushEach }
+func (c Contract) MayForget() bool { return c.Unclean || c.PowerLoss }
 
 // weakAcks is the cause that lets acknowledged records go with a leader, "" if there is none.
 func (c Contract) weakAcks() string {
@@ -82,7 +83,7 @@ func (c Contract) permits(claim Claim) map[Anomaly]string {
 	if c.Unclean {
 		unclean = uncleanCause
 	}
-	if c.PowerLoss && !c.FlushEach {
+	if c.PowerLoss {
 		power = powerCause
 	}
 	if !c.deduplicates() {

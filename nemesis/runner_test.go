@@ -313,7 +313,7 @@ func TestHealFindsWhatFaultsLeft(t *testing.T) {
 	if err := r.Heal(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if roles, _ := c.Roles(t.Context()); !recovered(roles) {
+	if roles, _ := c.Roles(t.Context()); !Recovered(roles) {
 		t.Errorf("%+v after the heal", roles)
 	}
 
@@ -345,7 +345,7 @@ func TestStaggeredRestarts(t *testing.T) {
 	if !results[0].Effective {
 		t.Errorf("%+v", results[0])
 	}
-	if roles, _ := c.Roles(t.Context()); !recovered(roles) {
+	if roles, _ := c.Roles(t.Context()); !Recovered(roles) {
 		t.Errorf("%+v: the end of the load has not healed everything", roles)
 	}
 }

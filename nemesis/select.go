@@ -30,7 +30,7 @@ func (t Trigger) Reached(p int32, now systems.Roles, leaderThen int, acked int64
 	if t.AckedMore > 0 && acked < t.AckedMore {
 		return false
 	}
-	if t.Recovered && !recovered(now) {
+	if t.Recovered && !Recovered(now) {
 		return false
 	}
 	if !t.LeaderMoved && t.ISRAtMost == 0 {
@@ -43,14 +43,15 @@ func (t Trigger) Reached(p int32, now systems.Roles, leaderThen int, acked int64
 	return (!t.LeaderMoved || part.Leader != 0 && part.Leader != leaderThen) && (t.ISRAtMost == 0 || len(part.ISR) <= t.ISRAtMost)
 }
 
-// recovered: every partition is led and has a full in-sync set.
-func recovered(r systems.Roles) bool {
+// Recovered: there is a controller, and every partition is led, has a full in-sync set and no replica offline. Without a controller the view may be one of
+// before the fault.
+func Recovered(r systems.Roles) bool {
 	for _, p := range r.Partitions {
-		if p.Leader == 0 || len(p.ISR) < len(p.Replicas) {
+		if p.Leader == 0 || len(p.ISR) < len(p.Replicas) || len(p.Offline) > 0 {
 			return false
 		}
 	}
-	return len(r.Partitions) > 0
+	return len(r.Partitions) > 0 && r.Controller != 0
 }
 
 // LeaderOf is the leader of the partition, 0 if unknown.

@@ -33,6 +33,7 @@ type attack struct {
 	joined  []int
 	changes int
 	looked  world.Signal
+	harm    exposure
 }
 
 // life is one fault while it runs.
@@ -50,7 +51,7 @@ type life struct {
 }
 
 func newAttack(r *run) *attack {
-	a := &attack{r: r, self: r.w.NewProcess(1 << 10), began: r.w.Now(), hurt: map[int]int{}}
+	a := &attack{r: r, self: r.w.NewProcess(1 << 10), began: r.w.Now(), hurt: map[int]int{}, harm: exposure{flushed: r.c.FlushEach, one: r.c.MinISR == 1}}
 	for i, f := range r.c.Schedule.Faults {
 		a.lives = append(a.lives, &life{fault: f, index: i, partition: -1, pick: rand.New(rand.NewPCG(uint64(r.c.Schedule.Seed), uint64(i))),
 			result: model.FaultResult{Kind: string(f.Kind), Role: string(f.Target.Role), Targets: []string{}}})
@@ -90,6 +91,7 @@ func (a *attack) watch() {
 			}
 		}
 		a.roles = now
+		a.harm.look(now)
 		a.looked.Broadcast()
 	}
 	a.r.w.After(look, a.self, a.watch)
@@ -152,6 +154,7 @@ func (a *attack) live(t *world.Task, l *life) {
 	}
 	harm := a.injury(l)
 	a.mark(l, +1)
+	a.harm.strike(l.fault.Kind, l.nodes)
 	harm.strike()
 	l.result.FromMS = a.ms()
 	l.took, l.begun = true, true

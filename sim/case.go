@@ -91,35 +91,19 @@ func (c Case) generate(kinds []nemesis.Kind, shuffle bool) nemesis.Schedule {
 // livenessBound is what the contract allows from the heal to full service.
 const livenessBound = 20 * time.Second
 
-// Contract is what the case promises.
-func (c Case) Contract() model.Contract {
+// Contract is what the case promises if its faults leave some copy whole at any time (exposed is false).
+func (c Case) Contract(exposed bool) model.Contract {
 	return model.LogContract(model.Contract{
 		System: "simulated", Workload: "log", Partitions: c.Partitions, Replication: c.Replication, MinISR: c.MinISR, Acks: c.Acks, Idempotent: c.Idempotent,
-		Unclean: c.Unclean, FlushEach: c.FlushEach, PowerLoss: c.losesPower(), Dense: true, LivenessBoundMS: livenessBound.Milliseconds(),
+		Unclean: c.Unclean, FlushEach: c.FlushEach, PowerLoss: exposed, Dense: true, LivenessBoundMS: livenessBound.Milliseconds(),
 	})
 }
 
-// losesPower tells whether the faults may take from every copy that an acknowledgement rested on what was not flushed: several nodes at once, or, where one
-// copy is enough for an acknowledgement, any.
-func (c Case) losesPower() bool {
+// mayExpose tells whether the faults can do what exposure decides at the end of the run.
+func (c Case) mayExpose() bool {
 	return slices.ContainsFunc(c.Schedule.Faults, func(f nemesis.Fault) bool {
-		return f.Kind == nemesis.PowerLoss && (!c.oneNode(f) || c.MinISR == 1)
+		return f.Kind == nemesis.DiskWipe || f.Kind == nemesis.PowerLoss && !c.FlushEach
 	})
-}
-
-// oneNode tells whether the fault certainly has no more than one target.
-func (c Case) oneNode(f nemesis.Fault) bool {
-	switch f.Target.Role {
-	case nemesis.RoleLeader, nemesis.RoleFollower, nemesis.RoleSpare, nemesis.RoleController, nemesis.RoleLastInISR:
-		return true
-	case nemesis.RoleNode:
-		return len(f.Target.Nodes) <= 1
-	case nemesis.RoleMinority:
-		return c.Nodes <= 4
-	case nemesis.RoleSame:
-		return f.Start.Fault != nil && c.oneNode(c.Schedule.Faults[*f.Start.Fault])
-	}
-	return false
 }
 
 // Validate tells what makes no sense.
@@ -152,15 +136,7 @@ func (c Case) Validate() error {
 	case t.Session <= 0 || t.Heartbeat <= 0 || t.Lag <= 0 || t.FetchWait < 0 || t.RaftTick <= 0 || t.Election < 3*t.RaftTick || t.Rebalance < 0 || t.Checkpoint < 0:
 		return bad("timers", fmt.Sprintf("%+v", t), "positive times, the election time-out at least three ticks")
 	}
-	if err := c.Schedule.Validate(c.Nodes, c.Partitions, c.Clients); err != nil {
-		return err
-	}
-	for i, f := range c.Schedule.Faults {
-		if f.Kind == nemesis.DiskWipe && (!c.oneNode(f) || c.MinISR == 1) {
-			return bad(fmt.Sprintf("schedule.faults[%d]", i), "a disk-wipe that may take the only copy", "one target and min_insync of at least 2: there is no contract that survives it")
-		}
-	}
-	return nil
+	return c.Schedule.Validate(c.Nodes, c.Partitions, c.Clients)
 }
 
 func (c Case) disk() func(int) cluster.Disk {

@@ -12,7 +12,7 @@ import (
 type invariants struct {
 	w       *world.World
 	tell    func(partition int32, format string, args ...any) // of what is worth telling
-	clean   bool                                              // nothing committed may ever be lost
+	clean   func() bool                                       // nothing committed may be lost, so far
 	leaders []map[int32]int32
 	// committed is the largest high watermark that the leader of each epoch had, per partition, by rising epoch.
 	committed [][]epochHW
@@ -21,8 +21,8 @@ type invariants struct {
 
 const brokenAtMost = 5
 
-func newInvariants(c Case, w *world.World, tell func(int32, string, ...any)) *invariants {
-	v := &invariants{w: w, tell: tell, clean: !c.Unclean && (!c.losesPower() || c.FlushEach), committed: make([][]epochHW, c.Partitions)}
+func newInvariants(c Case, w *world.World, exposed func() bool, tell func(int32, string, ...any)) *invariants {
+	v := &invariants{w: w, tell: tell, clean: func() bool { return !c.Unclean && !exposed() }, committed: make([][]epochHW, c.Partitions)}
 	for range c.Partitions {
 		v.leaders = append(v.leaders, map[int32]int32{})
 	}
@@ -47,7 +47,7 @@ func (v *invariants) stepped(node, p int32, before, after partition.Status) {
 		v.complain("n%d p%d: log start %d, high watermark %d, log end %d are not in this order", node, p, after.LogStart, after.HighWatermark, after.LogEnd)
 	}
 	// R1: it never falls within an epoch.
-	if before.LeaderEpoch == after.LeaderEpoch && before.Role == after.Role && after.Role != partition.Idle && after.HighWatermark < before.HighWatermark && v.clean {
+	if before.LeaderEpoch == after.LeaderEpoch && before.Role == after.Role && after.Role != partition.Idle && after.HighWatermark < before.HighWatermark && v.clean() {
 		v.complain("n%d p%d: the high watermark fell from %d to %d in epoch %d", node, p, before.HighWatermark, after.HighWatermark, after.LeaderEpoch)
 	}
 	v.story(node, p, before, after)
@@ -56,7 +56,7 @@ func (v *invariants) stepped(node, p int32, before, after partition.Status) {
 	}
 	if other, led := v.leaders[p][after.LeaderEpoch]; !led {
 		v.leaders[p][after.LeaderEpoch] = node
-		if hw := v.before(p, after.LeaderEpoch); v.clean && after.LogEnd < hw {
+		if hw := v.before(p, after.LeaderEpoch); after.LogEnd < hw && v.clean() {
 			v.complain("n%d leads p%d in epoch %d with a log that ends at %d, committed was everything below %d", node, p, after.LeaderEpoch, after.LogEnd, hw)
 		}
 	} else if other != node {

@@ -125,13 +125,12 @@ func (s stream) Read(p []byte) (int, error) {
 
 // run is one run under way.
 type run struct {
-	c        Case
-	o        Options
-	w        *world.World
-	net      *world.Net
-	cluster  *cluster.Cluster
-	self     *world.Process // of the harness
-	contract model.Contract
+	c       Case
+	o       Options
+	w       *world.World
+	net     *world.Net
+	cluster *cluster.Cluster
+	self    *world.Process // of the harness
 
 	buffer   bytes.Buffer
 	journal  *histories.Recorder
@@ -158,11 +157,11 @@ type run struct {
 }
 
 func newRun(c Case, o Options, w *world.World) *run {
-	r := &run{c: c, o: o, w: w, contract: c.Contract()}
+	r := &run{c: c, o: o, w: w}
 	r.net = world.NewNet(w, world.Delay{Least: us(c.Net.Least), Most: us(c.Net.Most), Slow: us(c.Net.Slow), SlowEvery: c.Net.SlowEvery})
 	r.cluster = cluster.New(w, r.net, c.cluster())
 	r.self = w.NewProcess(0)
-	r.invariants = newInvariants(c, w, r.turn)
+	r.invariants = newInvariants(c, w, r.exposed, r.turn)
 	r.cluster.Stepped = r.invariants.stepped
 	r.cluster.Ended = func(node int, why error) {
 		r.endings = append(r.endings, fmt.Sprintf("n%d ended by itself: %v", node, why))
@@ -177,6 +176,9 @@ func (r *run) turn(partition int32, format string, args ...any) {
 		r.turns = append(r.turns, Turn{r.w.Now(), partition, fmt.Sprintf(format, args...)})
 	}
 }
+
+// exposed tells whether the faults have left no copy whole.
+func (r *run) exposed() bool { return r.nemesis != nil && r.nemesis.harm.exposed }
 
 // runID is the id of a simulated run, in every value.
 func (c Case) runID() uint64 { return uint64(c.Seed)<<1 | 1 }
@@ -208,7 +210,7 @@ func (r *run) setUp(t *world.Task) error {
 		return err
 	}
 	r.journal = histories.NewRecorderClock(&r.buffer, histories.Header{Run: r.c.runID(), Seed: r.c.Seed, Start: start}, r.w.Now)
-	r.online = linearizability.NewOnline(r.contract)
+	r.online = linearizability.NewOnline(r.c.Contract(r.c.mayExpose()))
 	r.journal.Tap(r.watch)
 	r.counters = log.NewCounters(r.c.Partitions)
 	r.workload = log.New(r.config(id), r.journal, r.counters)
@@ -412,7 +414,7 @@ func (r *run) result() (*Result, error) {
 	if r.o.Floors != nil {
 		o.Floors = *r.o.Floors
 	}
-	answer, err := linearizability.CheckLog(in.All(), r.contract, r.facts, o)
+	answer, err := linearizability.CheckLog(in.All(), r.c.Contract(r.exposed()), r.facts, o)
 	if err != nil {
 		return nil, err
 	}

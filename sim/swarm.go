@@ -67,7 +67,7 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 		}
 		if often(50) {
 			for _, k := range nemesis.AllKinds()[len(nemesis.ProcessKinds()):] {
-				if often(60) && (k != nemesis.DiskWipe || c.MinISR > 1) {
+				if often(60) {
 					kinds = append(kinds, k)
 				}
 			}

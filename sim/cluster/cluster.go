@@ -128,18 +128,19 @@ func (c *Cluster) Roles() (systems.Roles, error) {
 		return roles, nil
 	}
 	for _, p := range t.Partitions {
-		roles.Partitions = append(roles.Partitions, rolesOf(newest.view, p))
+		roles.Partitions = append(roles.Partitions, c.rolesOf(newest.view, p))
 	}
 	return roles, nil
 }
 
-func rolesOf(im *controller.Image, p *controller.Partition) systems.PartitionRoles {
+func (c *Cluster) rolesOf(im *controller.Image, p *controller.Partition) systems.PartitionRoles {
 	r := systems.PartitionRoles{LeaderEpoch: p.LeaderEpoch, Replicas: ints(p.Replicas), ISR: ints(p.ISR)}
 	if p.Leader >= 0 {
 		r.Leader = int(p.Leader)
 	}
 	for _, id := range p.Replicas {
-		if b := im.Brokers[id]; b == nil || b.Fenced {
+		// A broker that was started anew is not back before the control plane knows it: the view may be one of before.
+		if b, n := im.Brokers[id], c.Node(int(id)); b == nil || b.Fenced || n.broker == nil || n.broker.applied < 0 {
 			r.Offline = append(r.Offline, int(id))
 		}
 	}

@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"slices"
+
+	"ackproof/nemesis"
+	"ackproof/systems"
+)
+
+// exposure decides whether the faults took from a partition every copy that an acknowledgement may have rested on: some copy lost its power without a flush, or its
+// disk, and before the cluster was whole again every other one was lost too, restarted or out of the in-sync set. Then the contract permits loss; see
+// model.LogContract. A copy that is restarted counts, because a controller cannot know what a broker that died still has (KIP-966).
+type exposure struct {
+	flushed bool // before the ack: a loss of power loses nothing
+	one     bool // one copy is enough for an acknowledgement: its loss is enough
+
+	partitions [][]int // replicas
+	lost       []int   // nodes that lost power or disk since the cluster was whole
+	weak       []int   // nodes that died since then
+	out        [][]int // nodes that were out of the in-sync set since then, by partition
+	exposed    bool
+}
+
+func (e *exposure) strike(k nemesis.Kind, nodes []int) {
+	switch {
+	case k == nemesis.DiskWipe, k == nemesis.PowerLoss && !e.flushed:
+		e.lost = append(e.lost, nodes...)
+	case k.Down(), k == nemesis.DiskError, k == nemesis.DiskFull:
+		e.weak = append(e.weak, nodes...)
+	}
+	e.judge()
+}
+
+func (e *exposure) look(r systems.Roles) {
+	for len(e.partitions) < len(r.Partitions) {
+		e.partitions, e.out = append(e.partitions, nil), append(e.out, nil)
+	}
+	whole := nemesis.Recovered(r)
+	for p, part := range r.Partitions {
+		e.partitions[p] = part.Replicas
+		if whole {
+			e.out[p] = nil
+		}
+		for _, n := range part.Replicas {
+			if !slices.Contains(part.ISR, n) {
+				e.out[p] = append(e.out[p], n)
+			}
+		}
+	}
+	if whole {
+		e.lost, e.weak = nil, nil
+	}
+	e.judge()
+}
+
+func (e *exposure) judge() {
+	for p, replicas := range e.partitions {
+		lost, spared := false, false
+		for _, n := range replicas {
+			switch {
+			case slices.Contains(e.lost, n):
+				lost = true
+			case !slices.Contains(e.weak, n) && !slices.Contains(e.out[p], n):
+				spared = true
+			}
+		}
+		if lost && (!spared || e.one) {
+			e.exposed = true
+		}
+	}
+}
