@@ -26,7 +26,7 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 	{"linearizability/part.go", `	return c.Acks == -1
 `, `	return true
 `, "acknowledgements are believed whatever the contract"},
-	{"linearizability/part.go", `	case c.Unclean:
+	{"linearizability/part.go", `	case c.MayForget():
 		return false
 `, ``, "early reads are believed under unclean election"},
 	{"linearizability/part.go", `p.start = max(p.start, o.offset)`, `p.start = o.offset`, "the last start of the log wins"},
@@ -44,7 +44,7 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 			(w.offset < 0`, `
 			(w.offset < 0`, "an append of unknown outcome bounds by its end"},
 	{"linearizability/sweep.go", `if h.ops.at(w).inv < b.by[i] {`, `if h.ops.at(w).inv < b.by[i] || h.ops.at(w).outcome != histories.OK {`, "appends of unknown outcome may be as late as they like"},
-	{"linearizability/sweep.go", `case o.kind == histories.EndOffset && !t.contract.Unclean:
+	{"linearizability/sweep.go", `case o.kind == histories.EndOffset && !t.contract.MayForget():
 				lower(counted(o.offset), o.end, op)`, `case false:`, "ends of the log that were answered bound nothing"},
 	{"linearizability/sweep.go", `b.by[i] >= o.inv {
 			continue`, `b.by[i] >= o.end {

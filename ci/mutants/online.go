@@ -3,7 +3,7 @@ package main
 var onlineChecker = Checker{"log, online", []string{"linearizability"}, "^TestOnline", []Mutant{
 	{"linearizability/online.go", `if base <= b.reach {`, `if base < b.reach {`, "an append may take the very offset that was known before it began"},
 	{"linearizability/online.go", `p.reach = max(p.reach, offset-1)`, `p.reach = max(p.reach, offset)`, "an acknowledgement counts one offset too many"},
-	{"linearizability/online.go", `acks: c.Acks == -1 && !c.Unclean`, `acks: true`, "acknowledgements are believed whatever the contract"},
+	{"linearizability/online.go", `acks: c.Acks == -1 && !c.MayForget()`, `acks: true`, "acknowledgements are believed whatever the contract"},
 	{"linearizability/online.go", `o.contract.Permitted(claim, a, seen) == ""`, `true`, "what the contract permits is reported"},
 	{"linearizability/online.go", `case s.sequence < w.high:`, `case s.sequence > w.high+1:`, "gaps in a producer's numbers are taken for disorder"},
 	{"linearizability/online.go", `case w.placed.meets(s.sequence, s.sequence+1):`, `case false:`, "second copies are overlooked"},
