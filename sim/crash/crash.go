@@ -193,7 +193,7 @@ func (t *Tally) secondCrash(from *disk.Disk, before, next model, s *step, r *ran
 		return // verify said so
 	}
 	for k := from.Changes(); k < whole.Changes(); k++ {
-		for _, l := range []loss{{name: "lose all", choose: disk.LoseAll}, {name: "random", choose: disk.Random(r)}} {
+		for _, l := range []loss{{name: "lose all", choose: disk.LoseAll}, {name: "last first", choose: disk.LastFirst}, {name: "random", choose: disk.Random(r)}} {
 			d := from.Clone()
 			p := &player{disk: d}
 			d.StopAt(k, disk.Random(r))

@@ -34,10 +34,12 @@ func TestCampaign(t *testing.T) {
 	report(t, Campaign(1, random, false))
 }
 
-// TestSecondCrash also crashes the recoveries, of a shorter run.
+// TestSecondCrash also crashes the recoveries, of a shorter run. Among them is the one that a long campaign found: a process is killed when it has named a state that
+// tells of a cut, and not flushed the name; the next one does the cut; a loss of power brings the old state back, and the files are gone.
 func TestSecondCrash(t *testing.T) {
+	run := Run{open(), appended(2, 2, 1, 60), flushed(), appended(4, 2, 1, 200), saved(1), trimmed(2, 3), appended(3, 1, 2, 200), truncated(3, 2), appended(1, 1, 3, 50), closed(true)}
 	var tally Tally
-	tally.CrashEverywhere(Written()[:9], rand.New(rand.NewPCG(3, 0)), 1, true)
+	tally.CrashEverywhere(run, rand.New(rand.NewPCG(3, 0)), 1, true)
 	report(t, tally)
 }
 

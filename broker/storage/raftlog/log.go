@@ -77,6 +77,11 @@ func open(dir string, step func(string) error) (*Log, controller.Stored, error) 
 
 // recover reads base and records, and opens the library for more.
 func (l *Log) recover() error {
+	// A base that a killed process has named may be in memory only. Were the generation before it dropped, a loss of power could bring back the old base without
+	// its records (S5).
+	if err := durable.SyncDir(l.dir); err != nil {
+		return err
+	}
 	if err := l.readBase(); err != nil {
 		return err
 	}

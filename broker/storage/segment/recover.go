@@ -42,6 +42,11 @@ func (l *Log) scan() ([]found, error) {
 // them, with checksums, unless the clean-shutdown marker vouches for the files (R23). A bad batch at or above the recovery point is a torn tail and is cut
 // off with all behind it (S2); one below it is damage, and nothing is changed.
 func (l *Log) recover() error {
+	// What a killed process has named may be in memory only. If a cut were done on the strength of such a state, a loss of power could bring the old
+	// state back without the files that it tells of (S5, S6).
+	if err := l.fs.FlushDir(l.dir); err != nil {
+		return err
+	}
 	st, known, err := readState(l.fs, l.dir)
 	if err != nil {
 		return err

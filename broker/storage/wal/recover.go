@@ -16,6 +16,11 @@ import (
 // the entries: all of them, with checksums, unless the clean-shutdown marker vouches for the files (R23). A bad entry at or above the recovery point is a torn
 // tail and is cut off with all behind it (S2); one below it is damage, and nothing is changed.
 func (l *Log) recover() error {
+	// What a killed process has named may be in memory only. If a cut were done on the strength of such a state, a loss of power could bring the old
+	// state back without the files that it tells of (S5, S6).
+	if err := errors.Join(durable.SyncDir(l.dir), durable.SyncDir(l.files)); err != nil {
+		return err
+	}
 	if err := rawwal.Tidy(l.files); err != nil {
 		if errors.Is(err, rawwal.ErrAmbiguous) {
 			return fmt.Errorf("%w: %w", storage.ErrDamaged, err)
