@@ -56,6 +56,9 @@ func newCoordinator(n *Node, r *replica, epoch int32) *coordinator {
 	return &coordinator{n: n, replica: r, epoch: epoch, core: group.New(cfg), news: make(chan struct{}, 1), torn: make(chan struct{}), ended: make(chan struct{})}
 }
 
+// tickAtLeast is the finest that time passes in.
+const tickAtLeast = 10 * time.Millisecond
+
 // put gives the coordinator an input. It does not block. It is false if the coordinator takes none any more.
 func (c *coordinator) put(in group.Input) bool {
 	c.mu.Lock()
@@ -70,8 +73,17 @@ func (c *coordinator) put(in group.Input) bool {
 
 // run steps the coordinator until ctx ends or it has ended by itself. Everybody who waits is answered in either case.
 func (c *coordinator) run(ctx context.Context) {
+	clock := time.NewTimer(0)
+	defer clock.Stop()
 	for {
+		clock.Reset(max(time.Until(c.core.Due()), tickAtLeast))
 		select {
+		case <-clock.C:
+			if c.step(group.Tick{}) {
+				c.finish(nil)
+				close(c.ended)
+				return
+			}
 		case <-c.news:
 			c.mu.Lock()
 			inputs := c.inbox
@@ -137,6 +149,7 @@ const forEver = 100 * 365 * 24 * time.Hour
 
 // load feeds the log, up to the end that it has now, as a consumer reads it: what is not committed yet is waited for (R41).
 func (c *coordinator) load(ctx context.Context) error {
+	c.replica.settle() // what was fetched as a follower may still be on its way to the disk
 	status := c.replica.status()
 	end := status.LogEnd // nobody else writes to it in this epoch
 	f := &fetch{woken: make(chan struct{}, 1)}

@@ -23,10 +23,8 @@ type groups struct {
 // reloadPause is how long a coordinator that ended by itself stays away.
 const reloadPause = 100 * time.Millisecond
 
-// run keeps the coordinators in line with what the replicas lead, and lets their time pass, until ctx ends.
+// run keeps the coordinators in line with what the replicas lead, until ctx ends.
 func (g *groups) run(ctx context.Context) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	defer g.wg.Wait()
 	var seen *view
 	var topics *group.Topics
@@ -38,17 +36,11 @@ func (g *groups) run(ctx context.Context) {
 			g.each(func(c *coordinator) { c.put(group.TopicsChanged{Topics: topics}) })
 		}
 		g.follow(ctx, v, topics)
-		for waiting := true; waiting; {
-			select {
-			case <-fresh:
-				waiting = false
-			case <-g.again:
-				waiting = false
-			case <-tick.C:
-				g.each(func(c *coordinator) { c.put(group.Tick{}) })
-			case <-ctx.Done():
-				return
-			}
+		select {
+		case <-fresh:
+		case <-g.again:
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -54,7 +54,7 @@ type (
 	// Resign says that this broker leads the partition no more: every request is answered NOT_COORDINATOR from now on (R41).
 	Resign struct{}
 
-	// Tick lets time pass: sessions, rebalances, retention. Ten times a second is often enough.
+	// Tick lets time pass: sessions, rebalances, retention. Coordinator.Due says when the next one is worth it.
 	Tick struct{}
 )
 

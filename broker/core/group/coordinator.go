@@ -334,6 +334,21 @@ func (c *Coordinator) tick() {
 	}
 }
 
+// Due is when the next Tick has something to do; an earlier one does no harm.
+func (c *Coordinator) Due() time.Time {
+	due := c.checked.Add(c.cfg.RetentionCheck)
+	if c.phase != active {
+		return c.now.Add(c.cfg.RetentionCheck)
+	}
+	if !c.due.IsZero() && c.due.Before(due) {
+		due = c.due
+	}
+	if c.held > 0 && c.heldDue.Before(due) {
+		due = c.heldDue
+	}
+	return due
+}
+
 // wake makes sure that the group is looked at when t has come.
 func (c *Coordinator) wake(g *group, t time.Time) {
 	if g.due.IsZero() || t.Before(g.due) {

@@ -102,7 +102,9 @@ func (b *bench) commit() {
 func (b *bench) pass(d time.Duration) {
 	for end := b.now.Add(d); b.now.Before(end); {
 		b.now = b.now.Add(min(100*time.Millisecond, end.Sub(b.now)))
-		b.step(Tick{})
+		if !b.now.Before(b.c.Due()) {
+			b.step(Tick{})
+		}
 	}
 }
 
