@@ -123,8 +123,10 @@ func (h *objects) shrink(c *component) *objectFinding {
 		}
 	}
 	last := slices.MaxFunc(items, func(a, b item) int { return cmp.Compare(ended(a), ended(b)) })
-	for size := len(items); size > 0; size /= 2 {
-		for from := 0; from < len(items); {
+	// Each probe goes through all items, so that a long proof is left as it is when the time is over.
+	late := func() bool { return time.Now().After(deadline) }
+	for size := len(items); size > 0 && !late(); size /= 2 {
+		for from := 0; from < len(items) && !late(); {
 			less := slices.Clone(items[:from])
 			n, i := 0, from // firm operations that are given up, and what has been gone through
 			for ; i < len(items) && n < size; i++ {
