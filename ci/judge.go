@@ -120,7 +120,11 @@ func (c *ClaimOutcome) add(r RunOutcome, found model.ClaimResult) {
 		c.Reason = ""
 	}
 	for name, n := range found.Evidence {
-		c.Evidence[name] += n
+		if strings.HasSuffix(name, "_ms") { // a time, of which the longest counts
+			c.Evidence[name] = max(c.Evidence[name], n)
+		} else {
+			c.Evidence[name] += n
+		}
 	}
 	for _, p := range found.Permitted {
 		i := slices.IndexFunc(c.Permitted, func(o model.PermittedLoss) bool { return o.Kind == p.Kind && o.Because == p.Because })

@@ -111,7 +111,7 @@ type ClaimOutcome struct {
 	Tested     int                   `json:"tested"`
 	Violated   int                   `json:"violated"`
 	Bound      float64               `json:"bound"`
-	Evidence   map[string]int64      `json:"evidence"` // of all runs together
+	Evidence   map[string]int64      `json:"evidence"` // of all runs together: counts added up, times (…_ms) the longest
 	Violations []Violation           `json:"violations"`
 	Permitted  []model.PermittedLoss `json:"permitted"` // of all runs together
 }

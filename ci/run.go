@@ -123,7 +123,8 @@ func (s *series) run(ctx context.Context) TestOutcome {
 		case left < s.t.Load+s.beside:
 			run.Status, run.Reason = Unproven, fmt.Sprintf("not carried out: %v of the budget were left, and a run takes about %v", left.Round(time.Second), (s.t.Load+s.beside).Round(time.Second))
 		default:
-			s.r.Observer.Phase(fmt.Sprintf("%s %d/%d, seed %d", s.t.Name, i+1, len(s.t.Seeds), seed.Value), s.t.Load+max(s.beside, usualBeside))
+			s.r.Observer.Note(fmt.Sprintf("%s: seed %d (run %d of %d)", s.t.Name, seed.Value, i+1, len(s.t.Seeds)))
+			s.r.Observer.Phase("run", s.t.Load+max(s.beside, usualBeside))
 			run = s.tries(ctx, run)
 			s.r.Observer.Note("  " + headline(run))
 		}

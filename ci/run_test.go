@@ -82,6 +82,14 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+func TestEvidenceOfSeveralRuns(t *testing.T) {
+	out, _ := carryOut(t, oneTest, "held half-tested")
+	loss, order := out.Tests[0].Claims[0], out.Tests[0].Claims[1]
+	if loss.Tested != 1 || order.Tested != 2 || order.Evidence["records"] != 2000 || order.Evidence["took_ms"] != 20 || order.Bound != Bound(2) || out.Tests[0].Bound != Bound(2) {
+		t.Errorf("%+v\n%+v", loss, order)
+	}
+}
+
 func TestOneCertificateStopsTheGateUnlessItIsToGoOn(t *testing.T) {
 	const gate = "version: 1\nbudget: 5m\ntests:\n  - {name: a, seeds: [1, 2]}\n  - {name: b, seeds: [1]}\n"
 	out, _ := carryOut(t, gate, "violated held")

@@ -100,7 +100,7 @@ func results(dir, word string) model.Results {
 		},
 		Claims: []model.ClaimResult{
 			{ID: model.NoLoss, Verdict: model.Held, Evidence: map[string]int64{"acked": 1000, "read_back": 1000}},
-			{ID: model.Order, Verdict: model.Held, Evidence: map[string]int64{"records": 1000}},
+			{ID: model.Order, Verdict: model.Held, Evidence: map[string]int64{"records": 1000, "took_ms": 20}},
 		},
 	}
 	first := &r.Claims[0]
