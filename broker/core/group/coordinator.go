@@ -94,7 +94,7 @@ func (c *Coordinator) Step(now time.Time, in Input) []Effect {
 	case Appended:
 		c.appended(in)
 	case TopicsChanged:
-		c.topics = in.Topics
+		c.topicsChanged(in.Topics)
 	case Resign:
 		c.end(kerr.NotCoordinator.Code)
 	case Tick:

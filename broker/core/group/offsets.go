@@ -48,12 +48,14 @@ func (c *Coordinator) applyOffset(o offsetChange) {
 // sortedOffsets gives what the group has committed, in order.
 func (g *group) sortedOffsets() []topicPartition {
 	//order-free: sorted by the whole key
-	return slices.SortedFunc(maps.Keys(g.offsets), func(a, b topicPartition) int {
-		if d := cmp.Compare(a.topic, b.topic); d != 0 {
-			return d
-		}
-		return cmp.Compare(a.partition, b.partition)
-	})
+	return slices.SortedFunc(maps.Keys(g.offsets), compareTopicPartition)
+}
+
+func compareTopicPartition(a, b topicPartition) int {
+	if d := cmp.Compare(a.topic, b.topic); d != 0 {
+		return d
+	}
+	return cmp.Compare(a.partition, b.partition)
 }
 
 // commit handles OffsetCommit: fenced by generation and member (R38) or by member epoch (KIP-848), and answered when it is committed (R41).
@@ -419,4 +421,43 @@ func (c *Coordinator) bury(g *group, changes []offsetChange) *pending {
 		}
 	}
 	return p
+}
+
+// topicsChanged takes a newer list of topics, and deletes the offsets of those that are gone: a later topic of the same name begins at 0. Only what this coordinator has seen itself
+// counts as gone: its first list may be older than the commits in its log.
+func (c *Coordinator) topicsChanged(topics *Topics) {
+	before := c.topics
+	c.topics = topics
+	gone := map[string]bool{}
+	for name, t := range before.ByName { //order-free: makes a set
+		if now := topics.ByName[name]; now == nil || now.ID != t.ID {
+			gone[name] = true
+		}
+	}
+	if len(gone) == 0 || c.phase != active {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.groups)) {
+		at := map[topicPartition]bool{}
+		for _, p := range c.pending { // a commit under way is of the old topic too
+			for _, o := range p.offsets {
+				if o.group == id && gone[o.at.topic] {
+					at[o.at] = true
+				}
+			}
+		}
+		var changes []offsetChange
+		for _, x := range c.groups[id].sortedOffsets() {
+			if gone[x.topic] {
+				changes = append(changes, offsetChange{id, x, nil})
+				delete(at, x)
+			}
+		}
+		for _, x := range slices.SortedFunc(maps.Keys(at), compareTopicPartition) { //order-free: sorted by the whole key
+			changes = append(changes, offsetChange{id, x, nil})
+		}
+		if len(changes) > 0 {
+			c.append(nil, offsetEntries(changes), changes)
+		}
+	}
 }

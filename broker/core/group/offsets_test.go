@@ -268,3 +268,33 @@ func TestCompactionHoldsRequestsBack(t *testing.T) {
 		t.Errorf("offset %d, trimmed %v", o, b.trims)
 	}
 }
+
+func TestOffsetsGoWithTheirTopic(t *testing.T) {
+	b := newBench(t)
+	for _, topic := range []string{"a", "b", "c"} {
+		b.code(nil, b.commitAs("", -1, topic, 0, 5), "commit")
+	}
+	b.hold = true
+	n := b.send(commitRequest("", -1, "a", 1, 6)) // under way when the topic goes
+	b.step(TopicsChanged{NewTopics([]TopicInfo{{"b", topicID(9), 2}, {"c", topicID(3), 1}})})
+	b.hold = false
+	b.commit()
+	b.code(nil, got[*kmsg.OffsetCommitResponse](b, n).Topics[0].Partitions[0].ErrorCode, "commit")
+	for _, x := range []struct {
+		topic     string
+		partition int32
+		want      int64
+	}{{"a", 0, -1}, {"a", 1, -1}, {"b", 0, -1}, {"c", 0, 5}} {
+		if o := b.committed(x.topic, x.partition); o != x.want {
+			t.Errorf("%s-%d: offset %d, expected %d (a is gone, b was made again)", x.topic, x.partition, o, x.want)
+		}
+	}
+	// A coordinator whose first list is older than the log deletes nothing.
+	next := New(b.cfg)
+	next.Step(b.now, TopicsChanged{NewTopics(nil)})
+	next.Step(b.now, Load{b.log})
+	next.Step(b.now, Loaded{})
+	if out := next.Step(b.now, TopicsChanged{testTopics}); len(out) != 0 {
+		t.Errorf("%v, expected nothing", out)
+	}
+}
