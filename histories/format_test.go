@@ -212,6 +212,8 @@ func TestBadInput(t *testing.T) {
 		{"cas.edn", `{:process 0, :type :invoke, :f :cas, :value 1}`, []string{"cas.edn:1: ", "[old new]"}},
 		{"micro.edn", `{:process 0, :type :invoke, :f :txn, :value [[:append 1 1] [:burn 2 nil]]}`, []string{"micro.edn:1: ", "[:burn 2 nil]"}},
 		{"no steps.edn", `{:process 0, :type :invoke, :f :txn, :value []}`, []string{"no steps.edn:1: ", "at least one"}},
+		{"key.edn", `{:process 0, :type :invoke, :f :write, :value [1 5]}{:process 0, :type :ok, :f :write, :value [2 5]}`, []string{"key.edn:1: ", "key 2, expected that of the invocation, 1"}},
+		{"fewer.edn", `{:process 0, :type :invoke, :f :send, :value [[:send 0 1] [:send 0 2]]}{:process 0, :type :ok, :f :send, :value [[:send 0 [0 1]]]}`, []string{"fewer.edn:1: ", "1 sends are completed, expected the 2"}},
 		{"changed.edn", `{:process 0, :type :invoke, :f :write, :value 1}{:process 0, :type :ok, :f :write, :value 2}`, []string{"another value"}},
 		{"keys.edn", `{:process 0, :type :invoke, :f :get, :key 1}{:process 1, :type :invoke, :f :get, :key "1"}`, []string{"keys.edn:1: ", "expected numbers"}},
 		{"negative.edn", `{:process 0, :type :invoke, :f :send, :value [[:send 0 1]]}` + "\n" + `{:process 0, :type :ok, :f :send, :value [[:send 0 [-4 1]]]}`, []string{"negative.edn:2: ", "offset -4", "expected 0"}},

@@ -113,7 +113,7 @@ func search(ops []porcupine.Operation, start int64) (legal, wide bool) {
 	return from(state{}), wide
 }
 
-const oracleStates = 100_000
+const oracleStates = 20_000
 
 var power = func() porcupine.Model {
 	m := porcupine.NondeterministicModel{

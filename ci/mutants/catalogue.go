@@ -40,6 +40,7 @@ func catalogue() []Checker {
 	return []Checker{
 		validator,
 		codec,
+		importers,
 		logChecker,
 		secondOpinion,
 		onlineChecker,

@@ -21,6 +21,9 @@ var commitChecker = Checker{"committed offsets", []string{"linearizability"}, "^
 		}
 		t.merge`, `		t.merge`, "what ended after a read began counts against it"},
 	{"linearizability/commits_online.go", `if k.fences[i].by.end < s.inv {`, `if k.fences[i].by.inv < s.inv {`, "online: commits that overlap are fenced"},
+	{"linearizability/commits.go", `case writes[0].refused && writes[0].write.end < r.end:`, `case false:`, "what had been refused may be read back"},
+	{"linearizability/commits.go", `datum(valueOf(s)) != datum(valueOf(r)) && (between == nil`, `(between == nil`, "a commit of the same value replaces it"},
+	{"linearizability/commits.go", `between != nil && w.write.ret() < between.inv {`, `between != nil && w.write.inv < between.inv {`, "of equal commits those that overlap another count as replaced"},
 	{"linearizability/commits_online.go", `		k.gates[i+1].top.merge(g.top)
 `, ``, "a read that ends takes what it had seen with it"},
 }}
@@ -107,6 +110,19 @@ var queueChecker = Checker{"work queue", []string{"linearizability"}, "^TestWork
 	{"linearizability/queue.go", `a.holder == b.holder && a.until <= b.until && a.at <= b.at`, `a.holder == b.holder && a.until >= b.until && a.at <= b.at`, "of two states the one with the longer lease is kept"},
 	{"linearizability/queue.go", `case len(p.sends) == 0 || p.sends[0].inv > r.end:`, `case len(p.sends) == 0:`, "a message may be received before it was sent"},
 	{"linearizability/queue.go", `c.drain != 0 && e.inv > c.drain`, `c.drain != 0`, "an empty reply before the drain proves a loss"},
+	{"linearizability/queue_online.go", `		void = min(void, k.open[0].inv)
+`, ``, "online: an extension is not made void by a receive that is open"},
+	{"linearizability/queue_online.go", `if op.end <= k.void && !slices.Contains(k.doubtful, i) {`, `if false {`, "online: a message that was in doubt is not judged again"},
+	{"linearizability/queue_online.go", `		i.acked = s
+		k.ended`, `		k.ended`, "online: deletion is forgotten"},
+	{"linearizability/queue_online.go", `case i.acked != nil && i.acked.end < s.inv:`, `case i.acked != nil:`, "online: a receive that overlaps the deletion comes after it"},
+	{"linearizability/queue_online.go", `	k.void = min(k.void, s.inv)
+		return`, `	return`, "online: a receive of unknown outcome makes no extension void"},
+	{"linearizability/queue_online.go", `if m.drain != 0 && s.inv > m.drain && (k.empty`, `if s.inv > m.drain && (k.empty`, "online: an empty reply proves a loss without a drain"},
+	{"linearizability/queue_online.go", `if i.received || i.send == nil`, `if i.send == nil`, "online: what was handed out is lost"},
+	{"linearizability/queue_online.go", `return op.ret() > inv && op.outcome != histories.Info })`, `return false })`, "online: states are moved over operations that are open"},
+	{"linearizability/queue_online.go", `	m.handed(s)
+	k.longest = max(k.longest, time.Duration(s.Number))`, `	m.handed(s)`, "online: the longest lease is not known"},
 }}
 
 var groupChecker = Checker{"consumer groups", []string{"linearizability"}, "^TestGroup", []Mutant{
