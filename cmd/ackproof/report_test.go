@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ackproof/model"
@@ -36,5 +41,43 @@ func TestReportRefusesWhatIsNoRun(t *testing.T) {
 		if code := run(args); code != model.ExitUsage {
 			t.Errorf("%v: exit code %d, expected %d", args, code, model.ExitUsage)
 		}
+	}
+}
+
+// The browser of runs answers while it is asked for, and ends with its context.
+func TestRunsAreServedUntilTheEnd(t *testing.T) {
+	store := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(store, "reference-log", "half"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(store, "reference-log", "half", "run.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- serveReports(ctx, store, reportFlags{serve: true}, in) }()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(line, "http://127.0.0.1:")
+	port, _, _ := strings.Cut(rest, "/")
+	answer, err := http.Get("http://localhost:" + port + "/")
+	if err != nil {
+		t.Fatalf("%v after %q", err, line)
+	}
+	body, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), "reference-log/half") || !strings.Contains(string(body), "run.json: byte") {
+		t.Errorf("%v %s: %s", err, answer.Status, body)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if answer, err := http.Get("http://localhost:" + port + "/"); err == nil {
+		answer.Body.Close()
+		t.Error("it still answers")
 	}
 }

@@ -1,6 +1,8 @@
 package browse
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -71,6 +73,19 @@ func TestTheListHasEveryRunAndWhatIsWrongWithIt(t *testing.T) {
 	for _, bad := range []string{"<script", "\x1b", "\xff", "<i>"} {
 		if strings.Contains(body, bad) {
 			t.Errorf("the list contains %q", bad)
+		}
+	}
+}
+
+// The policy allows the style sheet that the pages have, and nothing else: otherwise they would be bare.
+func TestThePolicyAllowsTheStyle(t *testing.T) {
+	for _, target := range []string{"/", "/compare?before=log/1&now=log/2", "/run/log/bad/report.html"} {
+		_, head, body := get(t, stocked(), target, "localhost")
+		_, rest, _ := strings.Cut(body, "<style>")
+		style, _, ok := strings.Cut(rest, "</style>")
+		sum := sha256.Sum256([]byte(style))
+		if want := "style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !ok || len(style) < 1000 || !strings.Contains(head.Get("Content-Security-Policy"), want) {
+			t.Errorf("%s: the policy is %s, expected %s for %d bytes", target, head.Get("Content-Security-Policy"), want, len(style))
 		}
 	}
 }

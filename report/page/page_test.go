@@ -106,7 +106,7 @@ func TestThePageAnswersInOrder(t *testing.T) {
 	at := 0
 	for _, want := range []string{"VIOLATED", "exit 1: at least one claim is violated", "1 of 1 fault had an effect (kill × 1)", "n2 ended by itself: plain", "acknowledged records are kept",
 		"lost-acked × 1", "inconsistent-offset × 2, because of plain", "The record is gone", "returned before", "ackproof verify store/x/certificates/no-loss-1.json",
-		"Partition 0, offsets 0 to 16", "copy on n1", `<span class="quiet">8 operations</span>`, "kill n1", "Gaps, the longest first", "kill n1 (n1 led the partition)",
+		"Partition 0, offsets 0 to 12", "copy on n1", `<span class="quiet">8 operations</span>`, "kill n1", "Gaps, the longest first", "kill n1 (n1 led the partition)",
 		"Compared with the run before", "ackproof test --replay store/x", "What was not tested", "not-tested: no-duplicate: plain"} {
 		i := strings.Index(page[at:], want)
 		if i < 0 {

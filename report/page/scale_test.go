@@ -109,7 +109,7 @@ func longHistory(n int) iter.Seq2[histories.Event, error] {
 
 // TestAnOperationTakesFewBytes holds the page to its size: at most 12 bytes for each operation, everything counted.
 func TestAnOperationTakesFewBytes(t *testing.T) {
-	const n = 100_000
+	const n = 50_000
 	page := written(t, long(n))
 	if per := float64(len(page)) / n; per > 12 {
 		t.Errorf("%.1f bytes for each operation, expected at most 12", per)

@@ -74,6 +74,9 @@ type faultRow struct {
 // Marks of the verdicts: a sign beside the word, so that nobody needs the colour.
 var marks = map[model.Verdict]string{model.Held: "✔", model.Violated: "✘", model.Undecided: "?", model.NotTested: "–"}
 
+// boundLeast is the least number of runs from which it is worth telling how often a violation may still occur.
+const boundLeast = 3
+
 // newView puts into words what was collected.
 func newView(run *Run, c *collection, size int) *view {
 	res := &run.Results
@@ -100,7 +103,7 @@ func newView(run *Run, c *collection, size int) *view {
 		cmp := Compare(p.Results, *res)
 		v.Comparison = &cmp
 	}
-	if n := run.Series.Runs; n > 0 && run.Series.Violated == 0 {
+	if n := run.Series.Runs; n >= boundLeast && run.Series.Violated == 0 {
 		v.Bound = fmt.Sprintf("No violation in %s of this test in this store: fewer than %.2g %% of such runs violate anything, at 95 %% confidence, under this workload and mix of faults.",
 			plural(n, "decided run"), 100*bound(n))
 	}

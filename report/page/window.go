@@ -13,8 +13,8 @@ import (
 
 // Offsets shown before and after the one that a window is about.
 const (
-	windowBefore = 5
-	windowAfter  = 11
+	windowBefore = 4
+	windowAfter  = 8
 )
 
 // maxWindows bounds the neighbourhoods that are shown.
@@ -54,6 +54,7 @@ type stretch struct {
 	from, to  int64 // offsets [from, to)
 	marked    map[int64]bool
 	why       string
+	calm      bool // about no anomaly
 
 	acked, read, final map[int64][]sighting
 	copies             map[int32]map[int64][]sighting // by node
@@ -177,6 +178,7 @@ func (s *stretch) doubtful(v record) bool {
 // grid is a stretch as a table.
 type grid struct {
 	Title, Why string
+	Calm       bool // it is about no anomaly
 	Partition  int32
 	Offsets    []gridHead
 	Rows       []gridRow
@@ -208,7 +210,7 @@ type cellText struct {
 
 // grid lays the stretch out. What the final read found is what the others are compared with; where it found nothing, the acknowledgement.
 func (s *stretch) grid() grid {
-	g := grid{Title: fmt.Sprintf("Partition %d, offsets %s to %s", s.partition, number(s.from), number(s.to-1)), Why: s.why, Partition: s.partition}
+	g := grid{Title: fmt.Sprintf("Partition %d, offsets %s to %s", s.partition, number(s.from), number(s.to-1)), Why: s.why, Calm: s.calm, Partition: s.partition}
 	for k := s.from; k < s.to; k++ {
 		g.Offsets = append(g.Offsets, gridHead{k, s.marked[k]})
 	}
@@ -304,7 +306,9 @@ func stretchesOf(run *Run, c *collection, gaps []gap) []*stretch {
 	}
 	for _, g := range gaps {
 		if at, ok := c.resumed[place{g.partition, g.to}]; ok {
-			return []*stretch{newStretch(g.partition, at, fmt.Sprintf("where writing went on after the longest gap, %s at %s", span(g.to-g.from), moment(g.from)))}
+			s := newStretch(g.partition, at, fmt.Sprintf("where writing went on after the longest gap, %s at %s", span(g.to-g.from), moment(g.from)))
+			s.calm = true
+			return []*stretch{s}
 		}
 	}
 	return nil
