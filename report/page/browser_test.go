@@ -215,6 +215,13 @@ func TestBrowserFollowsDeepLinksAndZooms(t *testing.T) {
 	tab.wait(extent + fmt.Sprintf(" === %q", in))
 	tab.text(`location.hash = "#t=0.001-0.002"`)
 	tab.wait(extent + ` === "0.001000 s to 0.002000 s"`)
+	for op, want := range map[int]string{
+		2: "append of 1 to p0, at offset 0; ok.", 6: "fetch of p0 from 0, 2 records; ok.", 9: "append of 1 to p0; outcome unknown: it may have happened.", 12: "append of 1 to p0, at offset 1; ok.",
+		16: "fetch of p0 from 0, 2 records; ok.", 18: "copy-read of p0 from 0, 2 records; ok.", 20: "fetch of p0 from 0; never ended.",
+	} {
+		tab.text(fmt.Sprintf(`location.hash = "#op=%d"`, op))
+		tab.wait(fmt.Sprintf(`%s.includes("Operation %d: %s")`, details, op, want))
+	}
 	tab.text(`location.hash = "#op=999"`)
 	tab.wait(details + `.includes("no operation 999")`)
 	tab.quiet()
