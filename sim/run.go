@@ -258,7 +258,7 @@ func (r *run) config(id [16]byte) log.Config {
 	s := r.c.Scale()
 	return log.Config{
 		Run: r.c.runID(), Topic: topic, TopicID: id, Partitions: r.c.Partitions, Clients: r.c.Clients, Acks: int16(r.c.Acks), Idempotent: r.c.Idempotent,
-		Rate: r.c.Rate, Breaths: log.Breaths{Seed: r.c.Seed, Period: 1500 * time.Millisecond, Length: 120 * time.Millisecond}, StartMS: start.UnixMilli(),
+		Rate: r.c.Rate, Stretch: 400, ReadBytes: 32 << 10, Breaths: log.Breaths{Seed: r.c.Seed, Period: 1500 * time.Millisecond, Length: 120 * time.Millisecond}, StartMS: start.UnixMilli(),
 		RequestTimeout: max(2*s.Lag+500*time.Millisecond, 1500*time.Millisecond), Deadline: max(2*s.Session+s.Lag+2*time.Second, 5*time.Second), DialTimeout: time.Second,
 	}
 }

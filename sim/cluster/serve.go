@@ -424,7 +424,7 @@ func (s *fetchSlot) take(left int) (n int, stop bool) {
 		if records.Len() > left && left < s.fetch.maxBytes {
 			return 0, false // a single batch that is too large for the rest
 		}
-		into.RecordBatches, err = records.Bytes()
+		into.RecordBatches, err = bytesOf(records)
 	}
 	switch {
 	case errors.Is(err, storage.ErrOutOfRange):
@@ -435,6 +435,14 @@ func (s *fetchSlot) take(left int) (n int, stop bool) {
 		return 0, true
 	}
 	return len(into.RecordBatches), false
+}
+
+// bytesOf gives the run's bytes, without a copy if they lie together: a log does not change what it holds, nor does who reads it.
+func bytesOf(r storage.Records) ([]byte, error) {
+	if c := r.Chunks(); len(c) == 1 && c[0].File == nil {
+		return c[0].Memory, nil
+	}
+	return r.Bytes()
 }
 
 // register asks every partition to wake the fetch; one that has something by now is a wake-up at once (R6).

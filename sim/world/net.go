@@ -136,6 +136,7 @@ type Conn struct {
 	dialer, acceptor nemesis.Party
 	lost             bool // reset: nothing of it arrives any more
 	ends             [2]end
+	lanes            [2]*lane // [0] from the dialler, [1] back
 }
 
 // end is one end of a connection: [0] the dialler's, [1] the acceptor's.
@@ -163,7 +164,7 @@ func (c *Conn) Dialer() nemesis.Party { return c.dialer }
 // transmit lets something arrive at the other end after everything that was sent before it.
 func (c *Conn) transmit(forward bool, deliver func()) {
 	from, to := &c.ends[side(forward)], &c.ends[side(!forward)]
-	l := c.n.lane(nemesis.Lane{Dialer: c.dialer, Acceptor: c.acceptor, Back: !forward})
+	l := c.lanes[side(forward)]
 	if l.holds > 0 {
 		l.caught++
 		l.queue = append(l.queue, held{c, forward, deliver})
@@ -267,6 +268,9 @@ type Link struct {
 func (n *Net) Dial(t *Task, from, to nemesis.Party, limit time.Duration, news *Signal) (*Link, error) {
 	n.number++
 	c := &Conn{n: n, number: n.number, dialer: from, acceptor: to}
+	for i := range c.lanes {
+		c.lanes[i] = n.lane(nemesis.Lane{Dialer: from, Acceptor: to, Back: i == 1})
+	}
 	l := &Link{c: c, news: news}
 	target := n.host(to)
 	c.ends[0] = end{process: t.p, open: true, message: func(m any) { l.answer = m; l.news.Broadcast() }, closed: func(err error) { l.failed = err; l.news.Broadcast() }}

@@ -94,7 +94,7 @@ func (v *Visitor) readAll(kind histories.Kind, node int32, target int64, patienc
 	}
 	for position := max(0, start.Offset); ; {
 		got := Read(c.journal, c.kafka, ReadSpec{
-			Kind: kind, Origin: c.cfg.Origin(c.partition), Process: c.process, Session: session, Partition: c.partition, Node: node, From: position, Wait: readWait,
+			Kind: kind, Origin: c.cfg.Origin(c.partition), Process: c.process, Session: session, Partition: c.partition, Node: node, From: position, Bytes: c.cfg.ReadBytes, Wait: readWait,
 		})
 		if got.Code == 0 && got.Next == position && position >= max(got.End, target) {
 			return got
@@ -117,7 +117,7 @@ func (v *Visitor) readAll(kind histories.Kind, node int32, target int64, patienc
 func (v *Visitor) ReadAt(position int64) ReadResult {
 	c := v.c
 	got := Read(c.journal, c.kafka, ReadSpec{
-		Kind: histories.Fetch, Origin: c.cfg.Origin(c.partition), Process: c.process, Session: c.NewSession(), Partition: c.partition, From: position, Wait: readWait,
+		Kind: histories.Fetch, Origin: c.cfg.Origin(c.partition), Process: c.process, Session: c.NewSession(), Partition: c.partition, From: position, Bytes: c.cfg.ReadBytes, Wait: readWait,
 	})
 	if got.Code != 0 {
 		c.kafka.Forget(c.partition)

@@ -35,7 +35,11 @@ type Config struct {
 	Idempotent bool
 	Rate       int // records per second of all producers together; 0: as many as the system takes
 	Breaths    Breaths
-	StartMS    int64 // wall clock at the start of the run
+	// Stretch is how many records a re-reader goes through at a time; 0: 8000. Whoever reads a follower begins a quarter of it below the end.
+	Stretch int64
+	// ReadBytes is how much a reader asks for at a time; 0: 1 MiB.
+	ReadBytes int32
+	StartMS   int64 // wall clock at the start of the run
 	// RequestTimeout of writes: longer than it takes the system to notice a lagging replica, so that requests live through it.
 	RequestTimeout time.Duration
 	// Deadline of a write with all its attempts: longer than a failover, so that most writes learn their fate.
@@ -62,6 +66,12 @@ type Workload struct {
 
 // New prepares a load.
 func New(cfg Config, journal Journal, counters *Counters) *Workload {
+	if cfg.Stretch <= 0 {
+		cfg.Stretch = 8_000
+	}
+	if cfg.ReadBytes <= 0 {
+		cfg.ReadBytes = 1 << 20
+	}
 	return &Workload{cfg: cfg, journal: journal, counters: counters, ends: make([]atomic.Int64, cfg.Partitions)}
 }
 

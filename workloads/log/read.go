@@ -10,7 +10,6 @@ import (
 )
 
 const (
-	readBytes = 1 << 20
 	// readWait is how long a broker may hold a read that has nothing to return; short, so that readers come to rest in a breath.
 	readWait = 40 * time.Millisecond
 	// codeOffsetOutOfRange is Kafka's OFFSET_OUT_OF_RANGE.
@@ -32,9 +31,8 @@ func (c *client) reread() {
 		if end > 0 && c.env.Rand().IntN(3) > 0 {
 			from = c.env.Rand().Int64N(end)
 		}
-		const stretch = 8_000
 		c.readFrom(0, from, func(position int64, empty bool) bool {
-			return !c.env.Stopped() && !empty && position < from+stretch
+			return !c.env.Stopped() && !empty && position < from+c.cfg.Stretch
 		})
 	}
 }
@@ -45,7 +43,7 @@ func (c *client) followers() {
 	nodes := slices.Sorted(maps.Keys(c.links))
 	for i := 0; !c.env.Stopped(); i++ {
 		until := c.env.Now() + c.between(500*time.Millisecond, 2*time.Second)
-		from := max(0, c.ends[c.partition].Load()-2_000)
+		from := max(0, c.ends[c.partition].Load()-c.cfg.Stretch/4)
 		c.readFrom(nodes[i%len(nodes)], from, func(int64, bool) bool {
 			return !c.env.Stopped() && c.env.Now() < until
 		})
@@ -61,7 +59,7 @@ func (c *client) readFrom(node int32, position int64, more func(position int64, 
 	for empty := false; more(position, empty); {
 		c.breathe(true)
 		got := Read(c.journal, c.kafka, ReadSpec{
-			Kind: histories.Fetch, Origin: c.cfg.Origin(c.partition), Process: c.process, Session: session, Partition: c.partition, Node: node, From: position, Wait: readWait,
+			Kind: histories.Fetch, Origin: c.cfg.Origin(c.partition), Process: c.process, Session: session, Partition: c.partition, Node: node, From: position, Bytes: c.cfg.ReadBytes, Wait: readWait,
 		})
 		switch {
 		case got.Code == 0:
@@ -101,6 +99,7 @@ type ReadSpec struct {
 	Partition int32
 	Node      int32 // 0: the leader; else that node's copy
 	From      int64
+	Bytes     int32 // the most that is asked for
 	Wait      time.Duration
 }
 
@@ -118,7 +117,7 @@ func Read(journal Journal, client *kafka.Client, spec ReadSpec) ReadResult {
 		Kind: spec.Kind, Process: spec.Process, Session: spec.Session, Partition: spec.Partition, Node: spec.Node, Offset: spec.From,
 	}
 	event.Op = journal.Invoke(event)
-	answer := client.Fetch(spec.Partition, spec.Node, spec.From, readBytes, spec.Wait)
+	answer := client.Fetch(spec.Partition, spec.Node, spec.From, spec.Bytes, spec.Wait)
 	event.Node, event.Code, event.Type = answer.Node, answer.Code, histories.Fail
 	result := ReadResult{Code: answer.Code, Node: answer.Node, Next: spec.From, End: answer.HighWatermark}
 	if answer.Code == 0 {
