@@ -222,7 +222,10 @@ func (s *series) result(run RunOutcome, err error, watch *lastLine) RunOutcome {
 		return run
 	case run.Exit == model.ExitInfrastructure:
 		run.Status, run.Reason = CouldNotRun, watch.complaint()
-		if err != nil {
+		switch {
+		case errors.Is(err, context.Canceled):
+			run.Reason = "the gate was interrupted"
+		case err != nil:
 			run.Reason = err.Error()
 		}
 		return run

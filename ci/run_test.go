@@ -45,6 +45,7 @@ func TestOutcomes(t *testing.T) {
 		{"a violation outranks a crash", oneTest, "panic violated", Failed, 1, 2, "no-loss is violated"},
 		{"no results", oneTest, "mute held", Crashed, 255, 2, "there are no results"},
 		{"results that contradict the exit code", oneTest, "liar held", Crashed, 255, 2, "exit code 1, seed 1, expected version 1, exit code 0"},
+		{"a violation without results stands", oneTest, "violated-and-mute held", Failed, 1, 1, "seed 1: exit code 1, but there are no results"},
 		{"a violation that is expected", oneTest + "    expect: violated\n", "violated held", Passed, 0, 1, ""},
 		{"at the second try", oneTest + "    expect: violated\n", "held violated", Passed, 0, 2, ""},
 		{"expected and not found", oneTest + "    expect: violated\n", "held held", Failed, 1, 2, "none of 2 runs found one"},

@@ -66,6 +66,8 @@ func play(script string) int {
 		select {}
 	case "mute":
 		return model.ExitHeld
+	case "violated-and-mute":
+		return model.ExitViolated
 	}
 	r := results(dir, word)
 	r.Seed = seed

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -115,6 +116,8 @@ func TestAnExpiredQuarantineFails(t *testing.T) {
 func TestAnInterruptedGateLeavesNothingBehind(t *testing.T) {
 	path, artefacts := gateFile(t, gateHead+"  - {name: long, time: 60s, nemesis: none, seeds: [1]}\n")
 	cmd := command(t, "gate", path, "--artefacts", artefacts)
+	var answer bytes.Buffer
+	cmd.Stdout = &answer
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +145,8 @@ func TestAnInterruptedGateLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // the code tells
-	if code := cmd.ProcessState.ExitCode(); code != 3 {
-		t.Errorf("exit %d, expected 3", code)
+	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(answer.String(), "the gate was interrupted") {
+		t.Errorf("exit %d, expected 3 and that the gate was interrupted\n%s", code, answer.String())
 	}
 	gone(t, append(runs, nodes...))
 }
