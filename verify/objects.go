@@ -247,7 +247,17 @@ func lacks(p *proof) {
 // regressed: no order of the commits explains what was read; or an owner was told to begin below all that can have been committed.
 func regressed(p *proof) {
 	if p.role("begins") == nil {
-		p.need(p.at(p.step("read", true).Offset), "the read found another offset")
+		read := p.step("read", true)
+		p.need(p.at(read.Offset), "the read found another offset")
+		if p.role("before") == nil { // who watched the run may have forgotten that the value had been there; the history has not
+			newer := p.step("newer", true)
+			for _, f := range p.steps(histories.Commit, histories.Committed) {
+				if f.outcome == histories.OK && what(f.Step) == what(read.Step) && f.before(newer.operation) {
+					p.cited = append(p.cited, f.operation)
+					break
+				}
+			}
+		}
 		unexplained(p)
 		return
 	}
@@ -295,7 +305,7 @@ func passedOver(p *proof) {
 			from := p.step("begins", true)
 			p.need(from.Do == histories.Assigned && from.begin.Process == s.begin.Process && 0 <= from.Offset && from.Offset <= at && from.before(s.operation), "it did not stand below the offset")
 			for _, f := range p.steps(histories.Delivered, histories.Revoked, histories.Assigned) {
-				p.need(f.begin.Process != s.begin.Process || f.begin.Seq <= from.begin.Seq || f.begin.Seq >= s.begin.Seq || f.Do == histories.Delivered && f.Offset+f.Number <= at || f.outcome != histories.OK, "it did not stand below the offset any more")
+				p.need(f.begin.Process != s.begin.Process || f.begin.Seq <= from.begin.Seq || f.begin.Seq >= s.begin.Seq || f.Do == histories.Delivered && (f.Number == 0 || f.Offset+f.Number <= at) || f.outcome != histories.OK, "it did not stand below the offset any more")
 			}
 		default:
 			p.need(s.Do == histories.Assigned, "%v gives nothing up", s.Do)
