@@ -40,6 +40,7 @@ func commands() []*cobra.Command {
 		newBrokerCommand(),
 		newBenchCommand(),
 		newConvertCommand(),
+		newDoctorCommand(),
 	}
 }
 
