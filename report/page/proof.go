@@ -72,13 +72,11 @@ func draw(c *model.Certificate) *drawing {
 	ops := slices.Clone(c.Operations)
 	slices.SortStableFunc(ops, func(a, b model.ProofOp) int { return cmp.Compare(a.Invoked, b.Invoked) })
 	var times []int64
-	last := int64(0)
 	for _, o := range ops {
 		times = append(times, o.Invoked)
 		if o.Ended >= 0 {
 			times = append(times, o.Ended)
 		}
-		last = max(last, o.Invoked, o.Ended)
 	}
 	slices.Sort(times)
 	times = slices.Compact(times)

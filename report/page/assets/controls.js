@@ -125,7 +125,12 @@ function control(run, redraw) {
     target.addEventListener("dblclick", e => zoom(0.4, timeAt(at(e).x)));
   }
   function hover(e, target) {
-    if (target !== head) return;
+    if (target === canvas) {
+      const p = at(e), row = run.layout.rows.find(r => !r.heading && p.y + element("rows").scrollTop >= r.y - 1 && p.y + element("rows").scrollTop < r.y + r.height);
+      const i = row && p.x >= run.gutter ? nearest(row, timeAt(p.x)) : -1;
+      canvas.title = i >= 0 ? describe(run, i)[0] : "";
+      return;
+    }
     const b = head.getBoundingClientRect(), x = e.clientX - b.left, y = e.clientY - b.top, t = timeAt(x);
     const i = picture.faults.findIndex((f, i) => f.from <= t && t <= f.to && y >= FAULTS + run.faultRows.row[i] * FAULT && y < FAULTS + (run.faultRows.row[i] + 1) * FAULT);
     head.title = i >= 0 ? `${picture.faults[i].name}, ${picture.faults[i].role}: ${picture.faults[i].proof}` : "";
