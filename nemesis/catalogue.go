@@ -21,6 +21,7 @@ type PresetStep struct {
 	Role        Role
 	Shape       Shape
 	Aside       bool // as Target.Aside
+	Against     Role // as Cut.Against
 	HalfClients bool // every second client is cut off from the targets as well, the others stay on their side
 	Reset       bool // as Cut.Reset
 	// The first step begins the sequence. The others begin After the step Follows took effect (Healed: was healed), once the state is reached.
@@ -30,6 +31,7 @@ type PresetStep struct {
 	AckedMore   int64
 	LeaderMoved bool
 	ISRAtMost   int
+	ISRAtLeast  int
 	Expect      Span // how long the state, or what Aside waits for, is expected to take; for the layout only
 	For         Span
 	Until       int // healed when that step takes effect, if > 0

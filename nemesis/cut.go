@@ -1,15 +1,19 @@
 package nemesis
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
-// Lanes are what the cut holds when it is drawn round the targets. nodes are all nodes in the order of their ids; pick decides what the shape leaves open.
-func (c Cut) Lanes(targets, nodes, clients []int, pick *rand.Rand) []Lane {
+// Lanes are what the cut holds when it is drawn round the targets. against are the nodes that Against names, nodes are all nodes in the order of their ids; pick
+// decides what the shape leaves open.
+func (c Cut) Lanes(targets, against, nodes, clients []int, pick *rand.Rand) []Lane {
 	inside, others := map[int]bool{}, []int(nil)
 	for _, t := range targets {
 		inside[t] = true
 	}
 	for _, n := range nodes {
-		if !inside[n] {
+		if !inside[n] && (c.Against == "" || slices.Contains(against, n)) {
 			others = append(others, n)
 		}
 	}

@@ -48,7 +48,7 @@ func TestShapes(t *testing.T) {
 			"n1<n3 n1<n4 n1>n3 n1>n4 n2<n4 n2<n5 n2>n4 n2>n5 n3<n1 n3<n5 n3>n1 n3>n5 n4<n1 n4<n2 n4>n1 n4>n2 n5<n2 n5<n3 n5>n2 n5>n3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := blocked(c.cut.Lanes(c.targets, c.nodes, clients, rand.New(rand.NewPCG(1, 1))))
+			got := blocked(c.cut.Lanes(c.targets, nil, c.nodes, clients, rand.New(rand.NewPCG(1, 1))))
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("holds\n%s, expected\n%s", strings.Join(got, " "), c.want)
 			}

@@ -37,6 +37,7 @@ type life struct {
 	healed    chan struct{} // closed when it is healed, or there is nothing to heal
 	took      bool
 	nodes     []int
+	against   []int // the other side of a cut, if it is narrowed down
 	partition int32
 	seen      systems.Roles // the view by which the targets were chosen
 }

@@ -16,7 +16,7 @@ type GenerateOptions struct {
 	Clients    int
 	Load       time.Duration  // how long the load lasts
 	Timers     systems.Timers // what gaps and lengths are scaled by; zero ones become 1.5 s, 2 s and 100 ms
-	// Shuffle draws every sequence from the whole catalogue and Machines, as a campaign of many short runs wants it, instead of giving each seed the core.
+	// Shuffle draws every sequence from the whole catalogue, Machines and Long, as a campaign of many short runs wants it, instead of giving each seed the core.
 	Shuffle bool
 }
 
@@ -65,7 +65,7 @@ func (g *generator) deck() []Preset {
 	if !g.o.Shuffle {
 		return order(g.s.Seed)
 	}
-	all := append(Catalogue(), Machines()...)
+	all := slices.Concat(Catalogue(), Machines(), Long())
 	g.pick.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
@@ -135,7 +135,7 @@ func (g *generator) draw(p Preset) sequence {
 	var took, heals []time.Duration
 	for i, s := range p.Steps {
 		f := Fault{Kind: s.Kind, ForMS: g.span(s.For), StaggerMS: g.span(s.Stagger), Preset: p.Name,
-			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Reset: s.Reset}, AmountMS: g.span(s.Amount)}
+			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Against: s.Against, Reset: s.Reset}, AmountMS: g.span(s.Amount)}
 		if s.Kind == ClockSkew && g.pick.IntN(2) == 0 {
 			f.AmountMS = -f.AmountMS
 		}
@@ -147,10 +147,10 @@ func (g *generator) draw(p Preset) sequence {
 		at := ms(g.span(s.Expect))
 		if i > 0 {
 			follows := s.Follows
-			f.Start = Trigger{Fault: &follows, Healed: s.Healed, AfterMS: g.span(s.After), LeaderMoved: s.LeaderMoved, ISRAtMost: s.ISRAtMost, AckedMore: s.AckedMore}
+			f.Start = Trigger{Fault: &follows, Healed: s.Healed, AfterMS: g.span(s.After), LeaderMoved: s.LeaderMoved, ISRAtMost: s.ISRAtMost, ISRAtLeast: s.ISRAtLeast, AckedMore: s.AckedMore}
 			if f.Start.aboutPartition() {
 				f.Start.Partition = AnyPartition
-				f.Start.GiveUpMS = int64(3 * g.o.Timers.Lag / time.Millisecond)
+				f.Start.GiveUpMS = max(3*g.o.Timers.Lag, 2*g.o.Timers.Session+g.o.Timers.Lag).Milliseconds()
 			}
 			if at += ms(f.Start.AfterMS); s.Healed {
 				at += heals[follows]

@@ -88,7 +88,10 @@ func (s Schedule) Validate(nodes, partitions, clients int) error {
 
 var (
 	shapes = []Shape{Isolate, OneWayOut, OneWayIn, Ring, Bridge, DialIn, FollowerWeb, ClientLink}
-	roles  = []Role{RoleLeader, RoleFollower, RoleFollowers, RoleSpare, RoleController, RoleLastInISR, RoleInSync, RoleMinority, RoleAll, RoleSame, RoleNode}
+	roles  = []Role{RoleLeader, RoleFollower, RoleFollowers, RoleSpare, RoleController, RoleLastInISR, RoleInSync, RoleMinority, RoleAll, RoleUnhurt, RoleSame, RoleNode}
+	// narrow are the shapes whose other side may be narrowed down, and to whom.
+	narrow  = []Shape{Isolate, OneWayOut, OneWayIn, DialIn}
+	against = []Role{RoleLeader, RoleFollowers, RoleController, RoleLastInISR}
 )
 
 // wrong returns the first field that is wrong and what was expected, or "".
@@ -101,7 +104,7 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "kind", oneOf(AllKinds())
 	case f.ForMS < 0:
 		return "for_ms", "0 or more milliseconds"
-	case !f.Kind.Down() && f.Kind != DiskError && f.ForMS == 0:
+	case !f.Kind.Down() && f.Kind != DiskError && f.Kind != FlushError && f.ForMS == 0:
 		return "for_ms", fmt.Sprintf("more than 0 milliseconds: a %s without length has no effect", f.Kind)
 	case f.Kind == DiskSlow && f.AmountMS <= 0:
 		return "amount_ms", "more than 0 milliseconds per flush"
@@ -123,6 +126,8 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "start.acked_more", "0 or more records"
 	case t.ISRAtMost < 0:
 		return "start.isr_at_most", "0 (no condition) or more members"
+	case t.ISRAtLeast < 0:
+		return "start.isr_at_least", "0 (no condition) or more members"
 	case t.GiveUpMS < 0:
 		return "start.give_up_ms", "0 (5000) or more milliseconds"
 	case !partition(t.Partition):
@@ -147,7 +152,7 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "target.aside", "false, unless target.partition is -1"
 	}
 	if f.Kind != Partition {
-		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 || f.Cut.Reset {
+		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 || f.Cut.Reset || f.Cut.Against != "" {
 			return "cut", fmt.Sprintf("nothing for a %s", f.Kind)
 		}
 		return "", ""
@@ -155,6 +160,10 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 	switch {
 	case !slices.Contains(shapes, f.Cut.Shape):
 		return "cut.shape", oneOf(shapes)
+	case f.Cut.Against != "" && !slices.Contains(narrow, f.Cut.Shape):
+		return "cut.against", "nothing, unless the shape is " + oneOf(narrow)
+	case f.Cut.Against != "" && !slices.Contains(against, f.Cut.Against):
+		return "cut.against", oneOf(against)
 	case f.Cut.Shape == FollowerWeb && f.Target.Role != RoleFollowers:
 		return "target.role", "followers for a follower-web"
 	case f.Target.Role == RoleAll && f.Cut.Shape != ClientLink && f.Cut.Shape != Ring:
@@ -175,7 +184,9 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 }
 
 // aboutPartition: the trigger waits for a state of one partition.
-func (t Trigger) aboutPartition() bool { return t.AckedMore > 0 || t.LeaderMoved || t.ISRAtMost > 0 }
+func (t Trigger) aboutPartition() bool {
+	return t.AckedMore > 0 || t.LeaderMoved || t.ISRAtMost > 0 || t.ISRAtLeast > 0
+}
 
 func oneOf[T ~string](all []T) string {
 	words := make([]string, len(all))

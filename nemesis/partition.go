@@ -33,7 +33,7 @@ type linkProbe struct {
 
 func newPartition(w wound) *partition {
 	p := &partition{wound: w}
-	p.lanes = w.l.fault.Cut.Lanes(w.l.nodes, w.x.nodeIDs(), w.x.r.Mesh.Clients(), w.l.pick)
+	p.lanes = w.l.fault.Cut.Lanes(w.l.nodes, w.l.against, w.x.nodeIDs(), w.x.r.Mesh.Clients(), w.l.pick)
 	found := map[[2]Party]*linkProbe{}
 	for _, lane := range p.lanes {
 		key := [2]Party{lane.Dialer, lane.Acceptor}

@@ -42,9 +42,11 @@ const (
 	PowerLoss Kind = "power-loss" // the node dies, and what was not flushed may be gone; healed by a restart
 	DiskWipe  Kind = "disk-wipe"  // the node dies and its logs are gone; healed by a restart with an empty disk
 	DiskError Kind = "disk-error" // the next write or flush fails with an I/O error
-	DiskFull  Kind = "disk-full"  // writes fail for want of space
-	DiskSlow  Kind = "disk-slow"  // every flush takes AmountMS longer
-	ClockSkew Kind = "clock-skew" // the node's clock jumps by AmountMS, and back
+	// FlushError fails the next flush with an I/O error. What it should have kept is not kept, and no later flush says so: that is what Linux does.
+	FlushError Kind = "flush-error"
+	DiskFull   Kind = "disk-full"  // writes fail for want of space
+	DiskSlow   Kind = "disk-slow"  // every flush takes AmountMS longer
+	ClockSkew  Kind = "clock-skew" // the node's clock jumps by AmountMS, and back
 )
 
 // ProcessKinds are the kinds that take no more than processes and proxies.
@@ -52,7 +54,7 @@ func ProcessKinds() []Kind { return []Kind{Kill, Pause, Partition} }
 
 // AllKinds are all kinds.
 func AllKinds() []Kind {
-	return []Kind{Kill, Pause, Partition, PowerLoss, DiskWipe, DiskError, DiskFull, DiskSlow, ClockSkew}
+	return []Kind{Kill, Pause, Partition, PowerLoss, DiskWipe, DiskError, FlushError, DiskFull, DiskSlow, ClockSkew}
 }
 
 // Down tells kinds whose targets are down until the heal.
@@ -82,6 +84,8 @@ type Trigger struct {
 	LeaderMoved bool `json:"leader_moved,omitempty"`
 	// ISRAtMost, if > 0: the in-sync set of Partition has that many members or fewer.
 	ISRAtMost int `json:"isr_at_most,omitempty"`
+	// ISRAtLeast, if > 0: the in-sync set of Partition has that many members or more.
+	ISRAtLeast int `json:"isr_at_least,omitempty"`
 	// Recovered: every partition is led and has a full in-sync set.
 	Recovered bool `json:"recovered,omitempty"`
 	// Partition that the state is about; AnyPartition: the one that the fault named by Fault was resolved to.
@@ -109,8 +113,9 @@ const (
 	RoleInSync     Role = "in-sync"     // the whole in-sync set
 	RoleMinority   Role = "minority"    // any minority of the nodes, drawn from the seed
 	RoleAll        Role = "all"
-	RoleSame       Role = "same" // the nodes of the fault that Start.Fault names
-	RoleNode       Role = "node" // Target.Node, or Target.Nodes
+	RoleUnhurt     Role = "unhurt" // all nodes that no kill and no pause holds
+	RoleSame       Role = "same"   // the nodes of the fault that Start.Fault names
+	RoleNode       Role = "node"   // Target.Node, or Target.Nodes
 )
 
 // Target selects the nodes of a fault.
@@ -145,6 +150,9 @@ type Cut struct {
 	// Clients that are cut off from the targets, in the same directions as the nodes; the others stay on the targets' side and reach them. Clients are numbered
 	// as in systems.Network. Empty: with client-link every second client, with other shapes none.
 	Clients []int `json:"clients,omitempty"`
+	// Against narrows the other side of an isolate, a one-way-out, a one-way-in or a dial-in down to the nodes of a role, as they are when the fault starts: those
+	// of the target's partition, or the controller. Empty: all other nodes.
+	Against Role `json:"against,omitempty"`
 	// Reset: at the heal, the connections between the parties that were cut off from each other are reset instead of going on with what was held, as
 	// long partitions of real networks end.
 	Reset bool `json:"reset,omitempty"`

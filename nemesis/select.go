@@ -33,14 +33,15 @@ func (t Trigger) Reached(p int32, now systems.Roles, leaderThen int, acked int64
 	if t.Recovered && !Recovered(now) {
 		return false
 	}
-	if !t.LeaderMoved && t.ISRAtMost == 0 {
+	if !t.LeaderMoved && t.ISRAtMost == 0 && t.ISRAtLeast == 0 {
 		return true
 	}
 	if p < 0 || int(p) >= len(now.Partitions) {
 		return false
 	}
 	part := now.Partitions[p]
-	return (!t.LeaderMoved || part.Leader != 0 && part.Leader != leaderThen) && (t.ISRAtMost == 0 || len(part.ISR) <= t.ISRAtMost)
+	return (!t.LeaderMoved || part.Leader != 0 && part.Leader != leaderThen) && (t.ISRAtMost == 0 || len(part.ISR) <= t.ISRAtMost) &&
+		len(part.ISR) >= t.ISRAtLeast
 }
 
 // Recovered: there is a controller, and every partition is led, has a full in-sync set and no replica offline. Without a controller the view may be one of
@@ -82,7 +83,7 @@ type Choice struct {
 
 // ByRoles tells whether the target depends on what the system says of its roles.
 func (t Target) ByRoles() bool {
-	return !slices.Contains([]Role{RoleSame, RoleNode, RoleAll, RoleMinority}, t.Role)
+	return !slices.Contains([]Role{RoleSame, RoleNode, RoleAll, RoleUnhurt, RoleMinority}, t.Role)
 }
 
 // Choose resolves a target of any role but RoleSame. An error says which role has no holder at the moment.
@@ -95,6 +96,12 @@ func (s Selector) Choose(t Target, r systems.Roles) (Choice, error) {
 		return Choice{[]int{t.Node}, -1, ""}, nil
 	case RoleAll:
 		return Choice{slices.Clone(s.Nodes), -1, "all"}, nil
+	case RoleUnhurt:
+		nodes := slices.DeleteFunc(slices.Clone(s.Nodes), s.Hurt)
+		if len(nodes) == 0 {
+			return Choice{}, errors.New("every node is down or paused")
+		}
+		return Choice{nodes, -1, "unhurt"}, nil
 	case RoleMinority:
 		nodes := shuffled(s.Nodes, s.Pick)[:max(1, (len(s.Nodes)-1)/2)]
 		slices.Sort(nodes)
@@ -121,6 +128,22 @@ func (s Selector) Choose(t Target, r systems.Roles) (Choice, error) {
 		return Choice{}, fmt.Errorf("partition %d has no %s", p, t.Role)
 	}
 	return Choice{slices.Clone(nodes), p, fmt.Sprintf("%s of p%d", t.Role, p)}, nil
+}
+
+// Other resolves the other side of a cut, if it is narrowed down; of is what the target came to mean.
+func (s Selector) Other(c Cut, of Choice, r systems.Roles) ([]int, error) {
+	if c.Against == "" {
+		return nil, nil
+	}
+	choice, err := s.Choose(Target{Role: c.Against, Partition: of.Partition}, r)
+	if err != nil {
+		return nil, err
+	}
+	nodes := slices.DeleteFunc(choice.Nodes, func(n int) bool { return slices.Contains(of.Nodes, n) })
+	if len(nodes) == 0 {
+		return nil, fmt.Errorf("no %s but the target itself", c.Against)
+	}
+	return nodes, nil
 }
 
 func (s Selector) ofPartition(role Role, p int32, part systems.PartitionRoles) []int {

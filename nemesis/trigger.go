@@ -81,7 +81,7 @@ func (x *execution) choose(ctx context.Context, l *life, since time.Time) error 
 		if t.Role == RoleSame {
 			l.nodes, l.partition = x.lives[*other].nodes, x.lives[*other].partition
 			x.name(l, x.lives[*other].result.Role)
-			return nil
+			return x.other(ctx, l, s, since)
 		}
 		if !l.fault.Start.Healed {
 			s.Follows = x.lives[*other].partition
@@ -93,7 +93,7 @@ func (x *execution) choose(ctx context.Context, l *life, since time.Time) error 
 		choice, _ = s.Choose(t, l.seen)
 		l.nodes = choice.Nodes
 		x.name(l, choice.Role)
-		return nil
+		return x.other(ctx, l, s, since)
 	}
 	if t.Aside {
 		x.watcher.until(ctx, since, asidePatience, func(r systems.Roles) bool { return AnyAside(t.Role, r) })
@@ -115,7 +115,23 @@ func (x *execution) choose(ctx context.Context, l *life, since time.Time) error 
 	}
 	l.nodes, l.partition = choice.Nodes, choice.Partition
 	x.name(l, choice.Role)
-	return nil
+	return x.other(ctx, l, s, since)
+}
+
+// other resolves the other side of a cut, if the fault narrows it down.
+func (x *execution) other(ctx context.Context, l *life, s Selector, since time.Time) error {
+	if l.fault.Cut.Against == "" {
+		return nil
+	}
+	problem := errors.New("no node tells the roles")
+	x.watcher.until(ctx, since, rolesPatience, func(r systems.Roles) bool {
+		l.against, problem = s.Other(l.fault.Cut, Choice{Nodes: l.nodes, Partition: l.partition}, r)
+		return problem == nil
+	})
+	if ctx.Err() != nil {
+		return errLoadEnded
+	}
+	return problem
 }
 
 func (x *execution) nodeIDs() []int {

@@ -46,6 +46,7 @@ type life struct {
 	took      bool
 	healed    bool
 	nodes     []int
+	against   []int // the other side of a cut, if it is narrowed down
 	partition int32
 	seen      systems.Roles
 }
@@ -257,7 +258,7 @@ func (a *attack) choose(t *world.Task, l *life) error {
 		if target.Role == nemesis.RoleSame {
 			l.nodes, l.partition = a.lives[*other].nodes, a.lives[*other].partition
 			a.name(l, a.lives[*other].result.Role)
-			return nil
+			return a.other(t, l, s)
 		}
 		if !l.fault.Start.Healed {
 			s.Sequence, s.Follows = true, a.lives[*other].partition
@@ -281,7 +282,23 @@ func (a *attack) choose(t *world.Task, l *life) error {
 	}
 	l.seen, l.nodes, l.partition = a.roles, choice.Nodes, choice.Partition
 	a.name(l, choice.Role)
-	return nil
+	return a.other(t, l, s)
+}
+
+// other resolves the other side of a cut, if the fault narrows it down.
+func (a *attack) other(t *world.Task, l *life, s nemesis.Selector) error {
+	resolve := func(r systems.Roles) (err error) {
+		l.against, err = s.Other(l.fault.Cut, nemesis.Choice{Nodes: l.nodes, Partition: l.partition}, r)
+		return err
+	}
+	problem := resolve(a.roles)
+	if problem != nil {
+		a.until(t, rolesPatience, func(r systems.Roles) bool { problem = resolve(r); return problem == nil })
+	}
+	if a.ended {
+		return loadEnded{}
+	}
+	return problem
 }
 
 const (
@@ -327,7 +344,7 @@ func (a *attack) injury(l *life) injury {
 		return &kill{a: a, l: l, die: (*cluster.Node).PowerLoss, what: "lost power"}
 	case nemesis.DiskWipe:
 		return &kill{a: a, l: l, die: (*cluster.Node).Wipe, what: "lost its logs"}
-	case nemesis.DiskError, nemesis.DiskFull:
+	case nemesis.DiskError, nemesis.FlushError, nemesis.DiskFull:
 		return &badDisk{a: a, l: l}
 	case nemesis.DiskSlow:
 		return &tuned{a: a, l: l, set: func(n *cluster.Node, on int64) { n.SlowDisk(ms(l.fault.AmountMS * on)) }, what: "flushed slowly"}
@@ -344,7 +361,7 @@ func (a *attack) injury(l *life) injury {
 	for i := range ids {
 		ids[i] = i + 1
 	}
-	return &cut{a: a, l: l, lanes: l.fault.Cut.Lanes(l.nodes, ids, clients, l.pick)}
+	return &cut{a: a, l: l, lanes: l.fault.Cut.Lanes(l.nodes, l.against, ids, clients, l.pick)}
 }
 
 // inTurn heals target after target with the fault's stagger between them.
@@ -496,17 +513,21 @@ func (d *badDisk) failures() (n int) {
 func (d *badDisk) strike() {
 	d.before = d.failures()
 	for _, id := range d.l.nodes {
-		if d.l.fault.Kind == nemesis.DiskFull {
-			d.a.r.cluster.Node(id).FailDisk(files.ErrNoSpace, false)
-		} else {
-			d.a.r.cluster.Node(id).FailDisk(files.ErrIO, true)
+		n := d.a.r.cluster.Node(id)
+		switch d.l.fault.Kind {
+		case nemesis.DiskFull:
+			n.FailDisk(cluster.Failing{Err: files.ErrNoSpace})
+		case nemesis.FlushError:
+			n.FailDisk(cluster.Failing{Err: files.ErrIO, Once: true, Flush: true})
+		default:
+			n.FailDisk(cluster.Failing{Err: files.ErrIO, Once: true})
 		}
 	}
 }
 
 func (d *badDisk) heal(*world.Task) {
 	for _, id := range d.l.nodes {
-		d.a.r.cluster.Node(id).FailDisk(nil, false)
+		d.a.r.cluster.Node(id).FailDisk(cluster.Failing{})
 	}
 }
 

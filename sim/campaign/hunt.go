@@ -42,7 +42,7 @@ func Draw(seed int64, q Quarry) sim.Case {
 var kindsOf = map[string][]nemesis.Kind{
 	"power": {nemesis.PowerLoss},
 	"wipe":  {nemesis.DiskWipe},
-	"disk":  {nemesis.DiskError, nemesis.DiskFull, nemesis.DiskSlow},
+	"disk":  {nemesis.DiskError, nemesis.FlushError, nemesis.DiskFull, nemesis.DiskSlow},
 }
 
 // Hunt says how bugs are looked for: so many campaigns for each, which run fresh seeds one after the other until one is violated.

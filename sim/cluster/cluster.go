@@ -57,8 +57,8 @@ type Disk interface {
 	Remove(folder string)
 	// Crash takes the open logs away from a process that died. What the process wrote stays.
 	Crash()
-	// Fail makes the next operation that changes something fail, or every one, with that error; nil ends it. Failures counts them.
-	Fail(err error, once bool)
+	// Fail makes operations that change something fail; the zero value ends it. Failures counts them.
+	Fail(how Failing)
 	Failures() int
 	// PowerLoss is a Crash that also takes what was not flushed, in whole or in part.
 	PowerLoss(*rand.Rand)

@@ -15,25 +15,32 @@ type memory struct {
 	logs  map[string]*memlog.Disk // looked up only
 }
 
+// Failing is how a disk fails. The zero value: not at all.
+type Failing struct {
+	Err   error // of operations that change something
+	Once  bool  // of the next one only
+	Flush bool  // of flushes only; what a failed one should have kept is not kept by later ones either
+}
+
 // bad is a disk's state of failing.
 type bad struct {
-	err    error // that the next operation fails with
-	once   bool
+	how    Failing
 	failed int
 }
 
-func (b *bad) Fail(err error, once bool) { b.err, b.once = err, once }
+func (b *bad) Fail(how Failing) { b.how = how }
 
 func (b *bad) Failures() int { return b.failed }
 
 // next is the error of the next operation.
-func (b *bad) next() error {
-	err := b.err
-	if err != nil {
-		b.failed++
-		if b.once {
-			b.err = nil
-		}
+func (b *bad) next(flush bool) error {
+	err := b.how.Err
+	if err == nil || b.how.Flush && !flush {
+		return nil
+	}
+	b.failed++
+	if b.how.Once {
+		b.how = Failing{}
 	}
 	return err
 }
@@ -46,7 +53,7 @@ func (m *memory) Open(folder string) (storage.Log, error) {
 	d := m.logs[folder]
 	if d == nil {
 		d = memlog.NewDisk()
-		d.Fail = func(memlog.Op) error { return m.next() }
+		d.Fail = func(op memlog.Op) error { return m.next(op == memlog.Flush) }
 		m.logs[folder] = d
 		m.names = append(m.names, folder)
 		slices.Sort(m.names)

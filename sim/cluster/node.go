@@ -89,8 +89,8 @@ func (n *Node) Wipe() {
 	clear(n.folders)
 }
 
-// FailDisk makes the next write or flush of its logs fail, or with once false every one, until it is called with nil.
-func (n *Node) FailDisk(err error, once bool) { n.disk.Fail(err, once) }
+// FailDisk makes writes or flushes of its logs fail, until it is called with the zero value.
+func (n *Node) FailDisk(how Failing) { n.disk.Fail(how) }
 
 // DiskFailures is how many operations have failed so.
 func (n *Node) DiskFailures() int { return n.disk.Failures() }

@@ -88,23 +88,18 @@ func (r *replica) step(in partition.Input) {
 	}
 }
 
-// work carries out what has gathered, after the time that it takes.
+// work carries out what has gathered, after the time that it takes. Between writes and the flush that follows them the power may fail.
 func (r *replica) work() {
-	took := writeTime
-	for _, e := range r.queue {
-		switch e.(type) {
-		case partition.Append:
-		default:
-			took = r.b.n.flushTime()
-		}
+	n, took := r.b.n, writeTime
+	if _, write := r.queue[0].(partition.Append); !write {
+		took = n.flushTime()
 	}
-	n := r.b.n
 	n.c.w.After(took, n.process, func() {
 		if r.closed {
 			return
 		}
-		work := r.queue
-		r.queue = nil
+		var work []partition.Effect
+		work, r.queue = split(r.queue)
 		for _, in := range host.CarryOut(r.log, work, nil) {
 			if f, ok := in.(partition.StorageFailed); ok {
 				n.c.w.Say("%s %s: %v", n.Name(), r.folder(), f.Err)
@@ -121,6 +116,29 @@ func (r *replica) work() {
 			r.b.kick(r)
 		}
 	})
+}
+
+// split takes what is done at once off a queue: the writes up to anything but a flush, or what comes before the next write. One flush follows the writes, if one was
+// asked for among them.
+func split(queue []partition.Effect) (now, later []partition.Effect) {
+	if _, write := queue[0].(partition.Append); !write {
+		i := slices.IndexFunc(queue, func(e partition.Effect) bool { _, write := e.(partition.Append); return write })
+		if i < 0 {
+			i = len(queue)
+		}
+		return queue[:i], queue[i:]
+	}
+	for i, e := range queue {
+		switch e.(type) {
+		case partition.Append:
+			now = append(now, e)
+		case partition.Flush:
+			later = []partition.Effect{e}
+		default:
+			return now, append(later, queue[i:]...)
+		}
+	}
+	return now, later
 }
 
 // kindOf is a number for the kind of an input, for the event log.

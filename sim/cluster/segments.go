@@ -28,7 +28,8 @@ func Segments(segmentBytes int64) func(int) Disk {
 			if op.Kind == disk.Read {
 				return disk.Fault{}
 			}
-			return disk.Fault{Err: s.next()}
+			flush := op.Kind == disk.Flush
+			return disk.Fault{Err: s.next(flush), Drop: flush}
 		}
 		return s
 	}

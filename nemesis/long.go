@@ -1,0 +1,96 @@
+package nemesis
+
+// Long are sequences of three and four faults. Each leads into a state in which a broker has to know better than what it was told last; most tries miss its
+// window, so they are for campaigns of many short runs.
+func Long() []Preset {
+	return []Preset{DeafNewcomer, UnheardWidening, DeafReturn, ThereAndBack, LastOneOut, ErrorThenPower, ErrorThenKill, PowerWhileLagging}
+}
+
+// DeafNewcomer lets a laggard ask a leader that it never hears.
+var DeafNewcomer = Preset{
+	Name: "deaf-newcomer", Nodes: 3,
+	Why: "A follower sleeps until it has left the in-sync set, then the leader dies. The laggard wakes and asks the next leader, whose answers never come; then that one dies too. Whoever was let in must have what was acknowledged before, not only what the leader of the hour knows to be.",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleSpare, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(4, 4), Until: 2},
+		{Kind: Kill, Role: RoleLeader, ISRAtMost: 2, Expect: lags(1.2, 1.2), After: fetches(0, 0.6), For: sessions(3.5, 3.5)},
+		{Kind: Partition, Role: RoleSame, LeaderMoved: true, Shape: OneWayIn, Against: RoleLeader, Expect: Span{Multiple{Sessions: 1.2, Lags: 1.2}, Multiple{Sessions: 1.2, Lags: 1.2}}, For: sessions(1, 1.5), Until: 3},
+		{Kind: Kill, Role: RoleLeader, Follows: 2, ISRAtLeast: 2, Expect: sessions(0.2, 0.2), For: sessions(0.5, 0.9)},
+	},
+}
+
+// UnheardWidening keeps from a leader that its in-sync set has grown.
+var UnheardWidening = Preset{
+	Name: "unheard-widening", Nodes: 3,
+	Why: "A follower comes back, and the controller takes it into the in-sync set; the leader, which asked for it, never hears so. The newcomer stands still, and the others die once something was acknowledged: a member that the controller may elect must have it.",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleSpare, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(4, 4), Until: 1},
+		{Kind: Partition, Role: RoleLeader, Shape: OneWayIn, Against: RoleController, ISRAtMost: 2, Expect: lags(1.2, 1.2), For: sessions(2, 2), Until: 3},
+		{Kind: Pause, Role: RoleLastInISR, Follows: 1, ISRAtLeast: 3, Expect: sessions(0.3, 0.3), For: sessions(2, 2), Until: 3},
+		{Kind: Kill, Role: RoleUnhurt, Follows: 2, AckedMore: 1, Expect: sessions(0.4, 0.4), For: fetches(0.5, 2)},
+	},
+}
+
+// DeafReturn brings a leader back that does not hear what became of its log.
+var DeafReturn = Preset{
+	Name: "deaf-return", Nodes: 4,
+	Why: "A leader that has run ahead dies. It comes back as a follower and asks the next leader, whose answers never come, while another follower still sleeps. Then that leader dies: a copy with another history must not have been counted.",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleFollowers, For: sessions(0.7, 0.8), Until: 1, Stagger: sessions(2.5, 3)},
+		{Kind: Kill, Role: RoleLeader, After: sessions(0.25, 0.5), For: sessions(4, 4), Until: 2},
+		{Kind: Partition, Role: RoleSame, Follows: 1, LeaderMoved: true, Shape: OneWayIn, Against: RoleLeader, Expect: sessions(1, 1), For: sessions(2, 2.5), Until: 3},
+		{Kind: Kill, Role: RoleLeader, Follows: 2, AckedMore: 1, Expect: sessions(0.8, 0.8), For: sessions(0.8, 1.2)},
+	},
+}
+
+// ThereAndBack makes a node lead again that has just cut its log.
+var ThereAndBack = Preset{
+	Name: "there-and-back", Nodes: 3,
+	Why: "A leader that has run ahead dies and is back at once, cut to the history of the next leader, which half of the clients cannot reach and which dies in turn: those clients come back with writes that the first one has seen and lost.",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleFollowers, For: sessions(0.7, 0.8), Until: 1},
+		{Kind: Kill, Role: RoleLeader, After: sessions(0.25, 0.5), For: fetches(0, 0.5)},
+		{Kind: Partition, Role: RoleLeader, Follows: 1, LeaderMoved: true, Shape: ClientLink, Expect: sessions(0.3, 0.3), For: sessions(1, 1.4), Until: 3},
+		{Kind: Kill, Role: RoleLeader, Follows: 2, ISRAtLeast: 3, After: fetches(0.2, 2), Expect: sessions(0.4, 0.4), For: sessions(0.8, 1.2)},
+	},
+}
+
+// LastOneOut takes the in-sync set away one by one, one of them by a loss of power.
+var LastOneOut = Preset{
+	Name: "last-one-out", Nodes: 3,
+	Why: "A follower hears the leader no more and leaves the in-sync set; the next loses power and leaves; the last one, the leader, dies as the others come back. Who lost power may miss what was acknowledged, however lately it was in sync.",
+	Steps: []PresetStep{
+		{Kind: Partition, Role: RoleFollower, Aside: true, Expect: sessions(0.4, 0.4), Shape: OneWayIn, Against: RoleLeader, For: sessions(5, 5), Until: 2},
+		{Kind: PowerLoss, Role: RoleFollower, ISRAtMost: 2, Expect: lags(1.2, 1.2), For: sessions(4, 4), Until: 2},
+		{Kind: Kill, Role: RoleLeader, Follows: 1, ISRAtMost: 1, Expect: sessions(1.2, 1.2), After: fetches(0.2, 2), For: sessions(1.2, 1.8)},
+	},
+}
+
+// ErrorThenPower fails a flush everywhere, and then takes the power.
+var ErrorThenPower = Preset{
+	Name: "error-then-power",
+	Why:  "A flush fails on every copy, and soon all machines lose power: what was acknowledged after the failure has to have been flushed by somebody.",
+	Steps: []PresetStep{
+		{Kind: FlushError, Role: RoleAll, For: fetches(0.5, 2)},
+		{Kind: PowerLoss, Role: RoleAll, After: fetches(0.02, 0.6), For: fetches(0, 3)},
+	},
+}
+
+// ErrorThenKill fails a write of the followers, and then kills the leader.
+var ErrorThenKill = Preset{
+	Name: "error-then-kill", Nodes: 3,
+	Why: "A write fails on every follower, and soon the leader dies: what they did not store they must not have been counted for.",
+	Steps: []PresetStep{
+		{Kind: DiskError, Role: RoleFollowers, For: fetches(1, 4)},
+		{Kind: Kill, Role: RoleLeader, After: fetches(0.2, 4), For: sessions(1, 2)},
+	},
+}
+
+// PowerWhileLagging takes the power of everybody in sync while one follower sleeps.
+var PowerWhileLagging = Preset{
+	Name: "power-while-lagging", Nodes: 3,
+	Why: "One follower stands still, so that acknowledgements rest on the others alone, and all machines lose power.",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleFollower, For: sessions(3, 3), Until: 1},
+		{Kind: PowerLoss, Role: RoleAll, ISRAtMost: 2, AckedMore: 10, Expect: lags(1.2, 1.2), For: fetches(0, 3)},
+	},
+}
