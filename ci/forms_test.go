@@ -160,7 +160,7 @@ func TestEveryFormNamesClaimProofAndReplay(t *testing.T) {
 			t.Errorf("%s is no clean text: %q", name, text)
 		}
 	}
-	if lines := strings.Split(forms["annotations"], "\n"); len(lines) != 1 || !strings.HasPrefix(lines[0], "::error file=") {
+	if lines := strings.Split(forms["annotations"], "\n"); len(lines) != 1 || !strings.HasPrefix(lines[0], "::error file=") || !strings.Contains(lines[0], "%250A::error::") {
 		t.Errorf("annotation: %q", lines)
 	}
 	for line := range strings.Lines(Text(out, artefacts)) {

@@ -52,12 +52,10 @@ func (r Runner) Run(ctx context.Context) (*Outcome, error) {
 	out := &Outcome{Version: OutcomeVersion, File: r.Gate.Path, Started: began.UTC(), Status: Passed, Tests: []TestOutcome{}, Quarantine: []QuarantineOutcome{}}
 	var stop string // why no further run is begun
 	for i, t := range r.Gate.Tests {
-		s := &series{r: r, t: t, end: began.Add(r.Gate.Budget), stop: stop}
-		for _, later := range r.Gate.Tests[i+1:] { // leave them room
-			s.end = s.end.Add(-later.loads())
-		}
+		now := time.Now()
+		s := &series{r: r, t: t, end: now.Add(share(began.Add(r.Gate.Budget).Sub(now), r.Gate.Tests[i:])), stop: stop}
 		if t.Budget > 0 {
-			s.end = earlier(s.end, time.Now().Add(t.Budget))
+			s.end = earlier(s.end, now.Add(t.Budget))
 		}
 		result := s.run(ctx)
 		out.Tests = append(out.Tests, result)
@@ -70,6 +68,18 @@ func (r Runner) Run(ctx context.Context) (*Outcome, error) {
 	out.Exit = out.Status.exit()
 	out.Seconds = time.Since(began).Seconds()
 	return out, nil
+}
+
+// share is how much of the time that is left the first of the tests may take: in proportion to what each is going to need, so that one that hangs leaves room for the others.
+func share(left time.Duration, tests []Test) time.Duration {
+	var first, all float64
+	for i, t := range tests {
+		need := float64(len(t.Seeds)) * (t.Load + usualBeside).Seconds()
+		if all += need; i == 0 {
+			first = need
+		}
+	}
+	return time.Duration(float64(left) * first / all)
 }
 
 // quarantine tells what became of each entry; an expired one fails the gate.
@@ -137,7 +147,7 @@ func (s *series) run(ctx context.Context) TestOutcome {
 	return s.judge()
 }
 
-// usualBeside is about how long a run takes beside its load. Only what is shown depends on it.
+// usualBeside is about how long a run takes beside its load.
 const usualBeside = 8 * time.Second
 
 func (s *series) judge() TestOutcome { return judge(s.t, s.runs, s.r.Gate.Quarantine, time.Now()) }

@@ -120,6 +120,28 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// Without a budget of its own a test has its share of the whole, so that one that hangs leaves room for the next.
+func TestShares(t *testing.T) {
+	out, _ := carryOut(t, "version: 1\nbudget: 6s\ntests:\n  - {name: a, seeds: [1]}\n  - {name: b, seeds: [1], time: 1s}\n", "hang held")
+	if a, b := out.Tests[0], out.Tests[1]; !strings.Contains(a.Reason, "its time was over") || b.Status != Passed {
+		t.Errorf("a: %+v\nb: %+v", a, b)
+	}
+	tests := []Test{{Seeds: make([]Seed, 2), Load: 12 * time.Second}, {Seeds: make([]Seed, 1), Load: 32 * time.Second}}
+	if got := share(100*time.Second, tests); got != 50*time.Second {
+		t.Errorf("%v of 100 s for two runs of 20 s before one of 40 s, expected half", got)
+	}
+	if got := share(100*time.Second, tests[1:]); got != 100*time.Second {
+		t.Errorf("%v of 100 s for the last test, expected all", got)
+	}
+}
+
+func TestAViolationFoundWhenTheTimeIsOverCounts(t *testing.T) {
+	out, _ := carryOut(t, "version: 1\nbudget: 60s\ntests:\n  - {name: a, seeds: [1], budget: 3s}\n", "violated-at-the-end")
+	if out.Exit != 1 || out.Tests[0].Claims[0].Status != Failed {
+		t.Errorf("%+v", out)
+	}
+}
+
 func TestAProgramThatIsNotThere(t *testing.T) {
 	out, err := Runner{Gate: load(t, oneTest), Binary: filepath.Join(t.TempDir(), "none"), Artefacts: t.TempDir(), Observer: &silent{}}.Run(t.Context())
 	if err != nil || out.Exit != model.ExitInfrastructure || !strings.Contains(out.Tests[0].Reason, "start ") {
