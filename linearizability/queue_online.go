@@ -14,7 +14,8 @@ import (
 // message the states are kept as they were when the oldest receive that is still open began, and the operations since. With the end of each operation on a
 // message these are searched again: whatever has to be placed grows only then, or when a nack or an ack that might have happened is refused.
 //
-// Memory per queue: about 300 bytes, 250 per open operation; per message from its send until it is deleted, and all receives that were open then are over, 400 bytes,
+// Memory per queue: about 300 bytes, 250 per open operation; per message from its send until it is deleted, all receives that were open then are over, and so is a lease
+// that somebody else than who deleted it held, 400 bytes,
 // 40 per state (one, but for overlaps), and 250 per operation since the oldest open receive began and for the last lease; 16 per stretch of consecutive
 // numbers in the names of those that are done with (see CommitMonitor). A receive that never ends holds on to everything since.
 type QueueMonitor struct {
@@ -46,6 +47,7 @@ type itemNow struct {
 	past     []*leaseOp          // before them, for proofs
 	last     map[int32]*stepped  // by process: the receive that it completed last
 	early    map[uint64]*stepped // phantom: receives that found it before its send was refused
+	free     time.Duration       // when its lease is over at the earliest, −1: to be found out
 }
 
 // NewQueueMonitor begins with empty queues.
@@ -148,7 +150,7 @@ func (m *QueueMonitor) finish(s *stepped, remembered any) {
 				m.judge(k, i, i.recent[len(i.recent)-1])
 			}
 		}
-		m.forget(k)
+		m.forget(k, s.endTime)
 	case histories.Enqueue:
 		m.posted(s)
 		begun, _ := remembered.(*stepped)
@@ -168,11 +170,12 @@ func (m *QueueMonitor) finish(s *stepped, remembered any) {
 		}
 	case histories.Ack, histories.Nack, histories.Extend:
 		op, _ := remembered.(*leaseOp)
-		if op == nil {
-			return
+		if op != nil {
+			m.changed(k, s, op)
+		} else if i := k.by[datum(s.Value)]; i != nil { // of a lease that is not held any more
+			i.deleted(k, s)
 		}
-		m.changed(k, s, op)
-		m.forget(k)
+		m.forget(k, s.endTime)
 	}
 }
 
@@ -223,7 +226,7 @@ func (m *QueueMonitor) received(k *workNow, s *stepped) {
 		}
 		i.early[s.inv] = s
 	}
-	i.received = true
+	i.received, i.free = true, -1
 	m.fold(k, i, s.inv)
 	i.recent = append(i.recent, &leaseOp{s, s.inv})
 	i.last[s.process] = s
@@ -237,16 +240,23 @@ func (m *QueueMonitor) changed(k *workNow, s *stepped, op *leaseOp) {
 		return
 	}
 	*op.stepped = *s
+	i.free = -1
+	i.deleted(k, s)
 	switch {
 	case s.outcome == histories.Fail:
 		i.recent = slices.DeleteFunc(i.recent, func(o *leaseOp) bool { return o == op })
 	case s.Do == histories.Extend && s.outcome == histories.OK:
 		k.longest = max(k.longest, time.Duration(s.Number))
-	case s.Do == histories.Ack && s.outcome == histories.OK && i.acked == nil:
+	}
+	m.judge(k, i, op)
+}
+
+// deleted notes the first acknowledged deletion of a message.
+func (i *itemNow) deleted(k *workNow, s *stepped) {
+	if s.Do == histories.Ack && s.outcome == histories.OK && i.acked == nil {
 		i.acked = s
 		k.ended = append(k.ended, i)
 	}
-	m.judge(k, i, op)
 }
 
 // judge searches a message again. A receive that is open may turn out to be of this message, and to have made an extension void; then it is searched again.
@@ -312,10 +322,37 @@ func (m *QueueMonitor) fold(k *workNow, i *itemNow, inv uint64) {
 	}
 }
 
-// forget lets go of messages that were deleted before every receive that is open began, and about which nothing is open.
-func (m *QueueMonitor) forget(k *workNow) {
+// leaseOver is when no lease of a message need be held any more: deletion by somebody else does not end it.
+func (m *QueueMonitor) leaseOver(k *workNow, i *itemNow) time.Duration {
+	ops := slices.Clone(i.recent)
+	for n, op := range ops {
+		if op.Do == histories.Extend && op.outcome == histories.OK && op.end > k.void {
+			ops[n] = op.maybe()
+		}
+	}
+	after, _ := m.search(i.states, ops)
+	over := time.Duration(0)
+	for n, s := range after {
+		switch {
+		case s.holder == 0:
+			return 0
+		case n == 0 || s.until < over:
+			over = s.until
+		}
+	}
+	return over
+}
+
+// forget lets go of messages that were deleted before every receive that is open began, about which nothing is open, and whose lease is over.
+func (m *QueueMonitor) forget(k *workNow, now time.Duration) {
 	k.ended = slices.DeleteFunc(k.ended, func(i *itemNow) bool {
 		if len(k.open) > 0 && k.open[0].inv < i.acked.end || slices.ContainsFunc(i.recent, func(op *leaseOp) bool { return op.outcome == histories.Invoke }) {
+			return false
+		}
+		if i.free < 0 {
+			i.free = m.leaseOver(k, i)
+		}
+		if i.free > now {
 			return false
 		}
 		k.done.add(i.acked.Value)

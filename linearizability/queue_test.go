@@ -2,6 +2,7 @@ package linearizability
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -264,3 +265,54 @@ var workQueueDuel = duel{name: "work queue", n: 3000, bad: 10, fight: func(t tes
 
 func TestWorkQueueOracle(t *testing.T) { workQueueDuel.test(t) }
 func FuzzWorkQueue(f *testing.F)       { workQueueDuel.fuzz(f) }
+
+// TestDeletionByWhoLostTheLease: whoever deletes a message, it is deleted; but the lease that somebody else holds goes on. Both forms say so.
+func TestDeletionByWhoLostTheLease(t *testing.T) {
+	receive := func(s *script, process int32, lease int64) {
+		s.handled(process, histories.Step{Do: histories.Receive, Value: histories.IntDatum(1), Number: lease * 1_000_000})
+	}
+	deleted := func(s *script) { s.handled(1, histories.Step{Do: histories.Ack, Value: histories.IntDatum(1)}) }
+	for _, c := range []struct {
+		name  string
+		want  map[model.Anomaly]int64
+		write func(s *script)
+	}{
+		{"the lease was over", map[model.Anomaly]int64{model.Duplicate: 1}, func(s *script) {
+			receive(s, 1, 1)
+			s.wait(3)
+			receive(s, 2, 1)
+			s.wait(3)
+			receive(s, 3, 1)
+			s.wait(3)
+			deleted(s)
+			receive(s, 2, 1)
+		}},
+		{"somebody else has it", map[model.Anomaly]int64{model.Duplicate: 1, model.EarlyRedelivery: 1}, func(s *script) {
+			receive(s, 1, 1)
+			s.wait(3)
+			receive(s, 2, 50)
+			deleted(s)
+			s.wait(3)
+			receive(s, 3, 1)
+		}},
+		{"the holder deletes it", map[model.Anomaly]int64{model.Duplicate: 1}, func(s *script) {
+			receive(s, 1, 50)
+			deleted(s)
+			receive(s, 3, 1)
+		}},
+	} {
+		s := &script{process: 9}
+		s.sent(histories.Step{Do: histories.Enqueue, Value: histories.IntDatum(1)})
+		c.write(s)
+		o := MonitorOptions{Floors: model.Floors{}, Claims: queueDecides}
+		a, err := CheckWorkQueue(histories.Events(s.events), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for form, a := range map[string]*Answer{"offline": a, "online": along(t, NewQueueMonitor(o), s.events)} {
+			if found, _ := a.anomalies(); !maps.Equal(found, c.want) {
+				t.Errorf("%s, %s: %v, want %v", c.name, form, found, c.want)
+			}
+		}
+	}
+}

@@ -110,6 +110,11 @@ var queueChecker = Checker{"work queue", []string{"linearizability"}, "^TestWork
 	{"linearizability/queue.go", `a.holder == b.holder && a.until <= b.until && a.at <= b.at`, `a.holder == b.holder && a.until >= b.until && a.at <= b.at`, "of two states the one with the longer lease is kept"},
 	{"linearizability/queue.go", `case len(p.sends) == 0 || p.sends[0].inv > r.end:`, `case len(p.sends) == 0:`, "a message may be received before it was sent"},
 	{"linearizability/queue.go", `c.drain != 0 && e.inv > c.drain`, `c.drain != 0`, "an empty reply before the drain proves a loss"},
+	{"linearizability/queue_online.go", `			i.deleted(k, s)
+		}
+		m.forget`, `		}
+		m.forget`, "online: who lost the lease cannot delete a message"},
+	{"linearizability/queue_online.go", `if i.free > now {`, `if false {`, "online: somebody else's lease is forgotten with the message"},
 	{"linearizability/queue_online.go", `		void = min(void, k.open[0].inv)
 `, ``, "online: an extension is not made void by a receive that is open"},
 	{"linearizability/queue_online.go", `if op.end <= k.void && !slices.Contains(k.doubtful, i) {`, `if false {`, "online: a message that was in doubt is not judged again"},
