@@ -133,8 +133,8 @@ func (c Case) Validate() error {
 		return bad("load_ms", c.LoadMS, "100 to a day")
 	case c.disk() == nil:
 		return bad("store", fmt.Sprintf("%q", c.Store), "memory or segment")
-	case t.Session <= 0 || t.Heartbeat <= 0 || t.Lag <= 0 || t.FetchWait < 0 || t.RaftTick <= 0 || t.Election < 3*t.RaftTick || t.Rebalance < 0 || t.Checkpoint < 0:
-		return bad("timers", fmt.Sprintf("%+v", t), "positive times, the election time-out at least three ticks")
+	case t.Session <= 0 || t.Heartbeat <= 0 || t.Lag <= 0 || t.FetchWait < 0 || t.FetchWait >= t.Lag || t.RaftTick <= 0 || t.Election < 3*t.RaftTick || t.Rebalance < 0 || t.Checkpoint < 0:
+		return bad("timers", fmt.Sprintf("%+v", t), "positive times, fetch_wait below lag, the election time-out at least three ticks")
 	}
 	return c.Schedule.Validate(c.Nodes, c.Partitions, c.Clients)
 }

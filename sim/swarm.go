@@ -48,7 +48,7 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	t.Session = pick[int64](r, 700, 1000, 1500, 2500)
 	t.Heartbeat = max(t.Session/pick[int64](r, 5, 8, 12), 50)
 	t.Lag = pick[int64](r, 400, 700, 1500)
-	t.FetchWait = pick[int64](r, 50, 200, 500)
+	t.FetchWait = min(pick[int64](r, 50, 200, 500), t.Lag/2) // an idle follower is heard of by its fetches alone
 	t.RaftTick = pick[int64](r, 20, 50)
 	t.Election = t.RaftTick * pick[int64](r, 12, 24)
 	t.Rebalance = pick[int64](r, 0, 2000, 5000)

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -246,6 +247,9 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 	var kinds []nemesis.Kind
 	if f.nemesis != "none" {
 		for _, k := range list(f.nemesis) {
+			if !slices.Contains(nemesis.AllKinds(), nemesis.Kind(k)) {
+				return nil, usagef("--nemesis has the kind %q, expected none or a list of: %s", k, strings.Trim(fmt.Sprint(nemesis.AllKinds()), "[]"))
+			}
 			kinds = append(kinds, nemesis.Kind(k))
 		}
 	}
