@@ -406,7 +406,6 @@ func (c *Coordinator) round(g *group) {
 	if k.state != statePreparing {
 		k.storing = false
 		for _, m := range k.members {
-			m.assignment = nil
 			if m.sync != nil {
 				c.answerSync(g, m, kerr.RebalanceInProgress.Code)
 			}

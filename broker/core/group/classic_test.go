@@ -81,12 +81,100 @@ func TestAStaticMemberThatIsAwayKeepsItsPlace(t *testing.T) {
 	other.RebalanceTimeoutMillis, other.SessionTimeoutMillis = 1000, 30_000
 	n := b.send(short)
 	b.send(other)
-	b.code(nil, got[*kmsg.JoinGroupResponse](b, n).ErrorCode, "round with both")
-	n = b.send(short)
+	r := got[*kmsg.JoinGroupResponse](b, n)
+	b.code(nil, r.ErrorCode, "round with both")
+	b.send(syncRequest(r1.MemberID, r.Generation, nil))
+	n = b.send(short) // the other one is away
 	b.pass(1100 * time.Millisecond)
-	if r := got[*kmsg.JoinGroupResponse](b, n); len(r.Members) != 2 {
+	if r := got[*kmsg.JoinGroupResponse](b, n); len(r.Members) != 2 || r.LeaderID != r1.MemberID {
 		t.Errorf("%d members after a round without the static one, expected 2", len(r.Members))
 	}
+	// Now the one that leads is away: the other one leads.
+	b.send(syncRequest(r1.MemberID, r.Generation+1, nil))
+	changed := staticJoin(r2.MemberID, "i2")
+	changed.RebalanceTimeoutMillis, changed.SessionTimeoutMillis = 1000, 30_000
+	changed.Protocols[0].Metadata = consumerMetadata("b")
+	n = b.send(changed)
+	b.pass(1100 * time.Millisecond)
+	if r := got[*kmsg.JoinGroupResponse](b, n); r.LeaderID != r2.MemberID || len(r.Members) != 2 {
+		t.Errorf("leader %q of %d members, expected the one that is there, %q", r.LeaderID, len(r.Members), r2.MemberID)
+	}
+}
+
+func TestARoundWaitsForWhoeverWasGivenAnID(t *testing.T) {
+	b := newBench(t)
+	ids, _ := b.stable(1)
+	late := b.announce()
+	n := b.send(joinRequest(ids[0]))
+	if b.reply[n] != nil {
+		t.Fatal("the round ended before the announced member had come")
+	}
+	b.send(joinRequest(late))
+	if r := got[*kmsg.JoinGroupResponse](b, n); len(r.Members) != 2 {
+		t.Errorf("%d members", len(r.Members))
+	}
+}
+
+// An assignment that is under way when another round begins is of no use any more, and does not stand in the way of the next one.
+func TestARoundBeginsWhileAnAssignmentIsUnderWay(t *testing.T) {
+	b := newBench(t)
+	ids, generation := b.stable(2)
+	b.send(joinRequest(ids[0]))
+	b.send(joinRequest(ids[1]))
+	b.hold = true
+	old := b.send(syncRequest(ids[0], generation+1, map[string]string{ids[0]: "old"}))
+	changed := joinRequest(ids[1])
+	changed.Protocols[0].Metadata = consumerMetadata("b")
+	b.send(changed)
+	b.code(kerr.RebalanceInProgress, got[*kmsg.SyncGroupResponse](b, old).ErrorCode, "sync of the round before")
+	b.send(joinRequest(ids[0]))
+	n := b.send(syncRequest(ids[0], generation+2, map[string]string{ids[0]: "new"}))
+	b.hold = false
+	b.commit()
+	if r := got[*kmsg.SyncGroupResponse](b, n); string(r.MemberAssignment) != "new" {
+		t.Errorf("assignment %q (code %d)", r.MemberAssignment, r.ErrorCode)
+	}
+}
+
+func TestAStaticJoinThatWaitsIsFencedByAnother(t *testing.T) {
+	b := newBench(t)
+	one := b.send(staticJoin("", "i1"))
+	two := b.send(staticJoin("", "i1"))
+	b.code(kerr.FencedInstanceID, got[*kmsg.JoinGroupResponse](b, one).ErrorCode, "the former one")
+	b.pass(4 * time.Second)
+	if r := got[*kmsg.JoinGroupResponse](b, two); r.ErrorCode != 0 || len(r.Members) != 1 {
+		t.Errorf("code %d, %d members", r.ErrorCode, len(r.Members))
+	}
+	if k := b.c.groups["g"].classic; k.waiting != 0 {
+		t.Errorf("%d are said to wait", k.waiting)
+	}
+}
+
+func TestASyncDoesNotWaitForTheLogForEver(t *testing.T) {
+	b := newBench(t)
+	ids, generation := b.stable(2)
+	b.send(joinRequest(ids[0]))
+	b.send(joinRequest(ids[1]))
+	b.hold = true
+	follower := b.send(syncRequest(ids[1], generation+1, nil))
+	leader := b.send(syncRequest(ids[0], generation+1, map[string]string{ids[1]: "y"}))
+	b.pass(11 * time.Second)
+	for _, n := range []int{leader, follower} {
+		b.code(kerr.CoordinatorNotAvailable, got[*kmsg.SyncGroupResponse](b, n).ErrorCode, "sync")
+	}
+	again := b.send(syncRequest(ids[1], generation+1, nil))
+	b.hold = false
+	b.commit()
+	if r := got[*kmsg.SyncGroupResponse](b, again); string(r.MemberAssignment) != "y" {
+		t.Errorf("assignment %q (code %d)", r.MemberAssignment, r.ErrorCode)
+	}
+}
+
+func TestWhoeverHasNotBeenInAGenerationCommitsNothing(t *testing.T) {
+	b := newBench(t)
+	id := b.announce()
+	b.send(joinRequest(id))
+	b.code(kerr.RebalanceInProgress, b.commitAs(id, 0, "a", 0, 1), "commit before the first round has ended")
 }
 
 func TestWhoeverDoesNotSyncIsPutOut(t *testing.T) {

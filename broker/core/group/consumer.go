@@ -196,8 +196,8 @@ func (c *Coordinator) consumerHeartbeat(in Request, q *kmsg.ConsumerGroupHeartbe
 	}
 	if q.MemberEpoch < 0 {
 		if q.MemberEpoch == epochLeaveStatic {
-			m.epoch, m.state = epochLeaveStatic, settled
-			m.assigned, m.revoking, m.revokeBy = m.assigned.or(m.revoking), nil, time.Time{}
+			ch.release(m, m.revoking) // it reads nothing any more
+			m.epoch, m.state, m.revoking, m.revokeBy = epochLeaveStatic, settled, nil, time.Time{}
 			c.liveOn(g, m)
 			ch.add(currentEntry(g.id, m))
 		} else {

@@ -280,3 +280,57 @@ func checkAssignment(t *rapid.T, name string, topics []TopicInfo, members []subs
 		}
 	}
 }
+
+// Whoever joins again with epoch 0 says that it owns nothing: it is told everything anew, and what it had to give back is free.
+func TestAMemberBeginsAnew(t *testing.T) {
+	b := newBench(t)
+	all, _ := given(do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m1", 0)))
+	if ps, told := given(do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m1", 0))); !told || !ps.equal(all) {
+		t.Fatalf("told %v, expected %v", ps, all)
+	}
+	do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m2", 0))
+	do[*kmsg.ConsumerGroupHeartbeatResponse](b, owning(beat("m1", 1), all)) // two to give back
+	one := do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m1", 0))
+	kept, _ := given(one)
+	if one.MemberEpoch != 2 || len(kept) != 2 {
+		t.Fatalf("epoch %d with %v", one.MemberEpoch, kept)
+	}
+	if ps, _ := given(do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m2", 2))); !ps.equal(all.minus(kept)) {
+		t.Errorf("the other one has %v, expected %v", ps, all.minus(kept))
+	}
+}
+
+func TestAStaticMemberThatLeavesForAWhileGivesBackWhatItHadTo(t *testing.T) {
+	b := newBench(t)
+	static := func(epoch int32) *kmsg.ConsumerGroupHeartbeatRequest {
+		q := beat("m1", epoch)
+		q.InstanceID = kmsg.StringPtr("i")
+		return q
+	}
+	all, _ := given(do[*kmsg.ConsumerGroupHeartbeatResponse](b, static(0)))
+	do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m2", 0))
+	kept, _ := given(do[*kmsg.ConsumerGroupHeartbeatResponse](b, owning(static(1), all)))
+	b.code(nil, do[*kmsg.ConsumerGroupHeartbeatResponse](b, static(-2)).ErrorCode, "leave")
+	if ps, _ := given(do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m2", 2))); !ps.equal(all.minus(kept)) {
+		t.Errorf("the other one has %v, expected %v", ps, all.minus(kept))
+	}
+	b.pass(46 * time.Second) // it does not come back, nor does the other one
+	if k := b.c.groups["g"].consumer; len(k.members)+len(k.target)+len(k.owner)+len(k.static)+k.bytes != 0 {
+		t.Errorf("left behind: %d members, %d targets, %d owners, %d instances, %d bytes", len(k.members), len(k.target), len(k.owner), len(k.static), k.bytes)
+	}
+}
+
+func TestR42TheTimeToGiveBackEndsAfterAFailoverToo(t *testing.T) {
+	b := newBench(t)
+	all, _ := given(do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m1", 0)))
+	do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m2", 0))
+	do[*kmsg.ConsumerGroupHeartbeatResponse](b, owning(beat("m1", 1), all))
+	b.boot()
+	for range 21 {
+		b.pass(time.Second)
+		if r := do[*kmsg.ConsumerGroupHeartbeatResponse](b, owning(beat("m1", 1), all)); r.ErrorCode == kerr.UnknownMemberID.Code {
+			return
+		}
+	}
+	t.Error("the member that gives nothing back is still there")
+}

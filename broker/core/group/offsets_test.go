@@ -1,6 +1,7 @@
 package group
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -296,5 +297,74 @@ func TestOffsetsGoWithTheirTopic(t *testing.T) {
 	next.Step(b.now, Loaded{})
 	if out := next.Step(b.now, TopicsChanged{testTopics}); len(out) != 0 {
 		t.Errorf("%v, expected nothing", out)
+	}
+}
+
+func TestOffsetsOfAnEmptyConsumerGroupStayForTheRetentionTime(t *testing.T) {
+	b := newBench(t)
+	do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m", 0))
+	b.code(nil, b.commitAs("m", 1, "a", 0, 5), "commit")
+	for range 26 { // a day and two hours, in which it reads and commits nothing
+		for range 80 {
+			b.now = b.now.Add(45 * time.Second)
+			do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m", 1))
+			b.step(Tick{})
+		}
+	}
+	do[*kmsg.ConsumerGroupHeartbeatResponse](b, beat("m", -1))
+	b.now = b.now.Add(23 * time.Hour)
+	b.step(Tick{})
+	if o := b.committed("a", 0); o != 5 {
+		t.Errorf("offset %d an hour before its time", o)
+	}
+	b.now = b.now.Add(2 * time.Hour)
+	b.step(Tick{})
+	if o := b.committed("a", 0); o != -1 || b.c.groups["g"] != nil {
+		t.Errorf("offset %d after its time", o)
+	}
+	b.boot()
+	if len(b.c.groups) != 0 {
+		t.Error("the group is back after a failover")
+	}
+}
+
+func TestAnOffsetWithATimeOfItsOwnStaysThatLong(t *testing.T) {
+	b := newBench(t)
+	q := commitRequest("", -1, "c", 0, 7)
+	q.Version, q.RetentionTimeMillis = 4, (48 * time.Hour).Milliseconds()
+	do[*kmsg.OffsetCommitResponse](b, q)
+	for _, x := range []struct {
+		after time.Duration
+		want  int64
+	}{{25 * time.Hour, 7}, {24 * time.Hour, -1}} {
+		b.now = b.now.Add(x.after)
+		b.boot() // the time is in the log
+		b.now = b.now.Add(11 * time.Minute)
+		b.step(Tick{})
+		if o := b.committed("c", 0); o != x.want {
+			t.Errorf("offset %d, expected %d", o, x.want)
+		}
+	}
+}
+
+// A snapshot of several batches: only what lies before the first one may go.
+func TestALargeSnapshot(t *testing.T) {
+	b := newBench(t)
+	b.cfg.CompactAfter, b.cfg.MaxMetadata = 4<<20, 30_000
+	b.boot()
+	for i := range 300 {
+		q := commitRequest("", -1, "a", int32(i%4), int64(i))
+		q.Group = fmt.Sprint(i % 40)
+		q.Topics[0].Partitions[0].Metadata = kmsg.StringPtr(strings.Repeat("m", 30_000))
+		b.code(nil, do[*kmsg.OffsetCommitResponse](b, q).Topics[0].Partitions[0].ErrorCode, "commit")
+	}
+	if len(b.trims) == 0 {
+		t.Fatal("never trimmed")
+	}
+	live := dump(b.c)
+	b.log = b.log[b.trims[len(b.trims)-1]:]
+	b.boot()
+	if dump(b.c) != live {
+		t.Error("the compacted log does not say what the state was")
 	}
 }
