@@ -22,7 +22,6 @@ var commitChecker = Checker{"committed offsets", []string{"linearizability"}, "^
 		t.merge`, `		t.merge`, "what ended after a read began counts against it"},
 	{"linearizability/commits_online.go", `if k.fences[i].by.end < s.inv {`, `if k.fences[i].by.inv < s.inv {`, "online: commits that overlap are fenced"},
 	{"linearizability/commits.go", `if writes[0].refused { // refused`, `if false { // refused`, "what is refused later may be read before"},
-	{"linearizability/commits.go", `datum(valueOf(s)) != datum(valueOf(r)) && (between == nil`, `(between == nil`, "a commit of the same value replaces it"},
 	{"linearizability/commits.go", `between != nil && w.write.ret() < between.inv {`, `between != nil && w.write.inv < between.inv {`, "of equal commits those that overlap another count as replaced"},
 	{"linearizability/commits_online.go", `		k.gates[i+1].top.merge(g.top)
 `, ``, "a read that ends takes what it had seen with it"},
