@@ -126,6 +126,9 @@ func (f simFlags) run(cmd *cobra.Command, stdout, stderr io.Writer) (err error) 
 	r, began := campaign.NewReport(), time.Now()
 	err = pool.Each(ctx, seeds(f.from, f.seeds, draw), func(s campaign.Summary) bool {
 		r.Add(s)
+		if s.Verdict == model.Violated || s.Failed != "" {
+			progress.Note(fmt.Sprintf("seed %d: %s", s.Seed(), campaign.Line(s)))
+		}
 		progress.Tick(time.Since(began), fmt.Sprintf("%d of %d seeds, %d violated", r.Seeds, f.seeds, len(r.Violated)))
 		return true
 	})

@@ -121,14 +121,7 @@ func (r *Report) Text(replay func(Summary) string) string {
 		line("speed", "%.0f virtual seconds in %.1f s: %.0f × real time per core; %.2f M events/s per core", r.VirtualSecs, r.RealSecs, r.VirtualSecs/r.CPUSecs, float64(r.Events)/r.CPUSecs/1e6)
 	}
 	for _, s := range r.Violated {
-		what := make([]string, 0, len(s.Anomalies))
-		for _, a := range s.Anomalies {
-			what = append(what, string(a))
-		}
-		if len(s.Broken) > 0 {
-			what = append(what, "inside: "+s.Broken[0])
-		}
-		fmt.Fprintf(&b, "\nVIOLATED   seed %d: %s\n", s.Seed(), strings.Join(what, ", "))
+		fmt.Fprintf(&b, "\nVIOLATED   seed %d: %s\n", s.Seed(), Line(s))
 		if s.Sighting != "" {
 			fmt.Fprintf(&b, "           %s\n", s.Sighting)
 		}
@@ -141,4 +134,19 @@ func (r *Report) Text(replay func(Summary) string) string {
 		fmt.Fprintf(&b, "\nFAILED     seed %d: %s\n           %s\n", s.Seed(), s.Failed, replay(s))
 	}
 	return b.String()
+}
+
+// Line says in one line what is wrong with a violated or failed case.
+func Line(s Summary) string {
+	if s.Failed != "" {
+		return "failed: " + strings.SplitN(s.Failed, "\n", 2)[0]
+	}
+	var what []string
+	for _, a := range s.Anomalies {
+		what = append(what, string(a))
+	}
+	if len(s.Broken) > 0 {
+		what = append(what, "inside: "+s.Broken[0])
+	}
+	return strings.Join(what, ", ")
 }
