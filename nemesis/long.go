@@ -3,18 +3,17 @@ package nemesis
 // Long are sequences of three and four faults. Each leads into a state in which a broker has to know better than what it was told last; most tries miss its
 // window, so they are for campaigns of many short runs.
 func Long() []Preset {
-	return []Preset{DeafNewcomer, UnheardWidening, DeafReturn, ThereAndBack, LastOneOut, ErrorThenPower, ErrorThenKill, PowerWhileLagging}
+	return []Preset{UnheardWatermark, UnheardWidening, DeafReturn, ThereAndBack, LastOneOut, ErrorThenPower, ErrorThenKill, PowerWhileLagging}
 }
 
-// DeafNewcomer lets a laggard ask a leader that it never hears.
-var DeafNewcomer = Preset{
-	Name: "deaf-newcomer", Nodes: 3,
-	Why: "A follower sleeps until it has left the in-sync set, then the leader dies. The laggard wakes and asks the next leader, whose answers never come; then that one dies too. Whoever was let in must have what was acknowledged before, not only what the leader of the hour knows to be.",
+// UnheardWatermark keeps from a follower how much is committed, and makes it lead.
+var UnheardWatermark = Preset{
+	Name: "unheard-watermark", Nodes: 4,
+	Why: "One follower no longer hears the leader, and soon the other one does not either, although it has what it was sent. The first leaves the in-sync set, which commits what the other has; then the leader dies. The next leader knows of less that is committed than there is, and must not let anybody in by that.",
 	Steps: []PresetStep{
-		{Kind: Pause, Role: RoleSpare, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(4, 4), Until: 2},
-		{Kind: Kill, Role: RoleLeader, ISRAtMost: 2, Expect: lags(1.2, 1.2), After: fetches(0, 0.6), For: sessions(3.5, 3.5)},
-		{Kind: Partition, Role: RoleSame, LeaderMoved: true, Shape: OneWayIn, Against: RoleLeader, Expect: Span{Multiple{Sessions: 1.2, Lags: 1.2}, Multiple{Sessions: 1.2, Lags: 1.2}}, For: sessions(1, 1.5), Until: 3},
-		{Kind: Kill, Role: RoleLeader, Follows: 2, ISRAtLeast: 2, Expect: sessions(0.2, 0.2), For: sessions(0.5, 0.9)},
+		{Kind: Partition, Role: RoleSpare, Aside: true, Expect: sessions(0.4, 0.4), Shape: OneWayIn, Against: RoleLeader, For: sessions(3, 3)},
+		{Kind: Partition, Role: RoleLeader, Shape: OneWayOut, Against: RoleFollowers, After: lags(0.2, 0.8), For: sessions(3, 3), Until: 2},
+		{Kind: Kill, Role: RoleLeader, Follows: 1, ISRAtMost: 2, Expect: lags(0.6, 0.6), After: fetches(0, 0.5), For: sessions(1.5, 2.5)},
 	},
 }
 
@@ -57,11 +56,11 @@ var ThereAndBack = Preset{
 // LastOneOut takes the in-sync set away one by one, one of them by a loss of power.
 var LastOneOut = Preset{
 	Name: "last-one-out", Nodes: 3,
-	Why: "A follower hears the leader no more and leaves the in-sync set; the next loses power and leaves; the last one, the leader, dies as the others come back. Who lost power may miss what was acknowledged, however lately it was in sync.",
+	Why: "A follower's disk is full, so it leaves the in-sync set and goes on voting; the next loses power and leaves; the last one, the leader, dies as the others come back. Who lost power may miss what was acknowledged, however lately it was in sync.",
 	Steps: []PresetStep{
-		{Kind: Partition, Role: RoleFollower, Aside: true, Expect: sessions(0.4, 0.4), Shape: OneWayIn, Against: RoleLeader, For: sessions(5, 5), Until: 2},
-		{Kind: PowerLoss, Role: RoleFollower, ISRAtMost: 2, Expect: lags(1.2, 1.2), For: sessions(4, 4), Until: 2},
-		{Kind: Kill, Role: RoleLeader, Follows: 1, ISRAtMost: 1, Expect: sessions(1.2, 1.2), After: fetches(0.2, 2), For: sessions(1.2, 1.8)},
+		{Kind: DiskFull, Role: RoleFollower, For: sessions(5, 5), Until: 2},
+		{Kind: PowerLoss, Role: RoleFollower, ISRAtMost: 2, AckedMore: 5, Expect: lags(0.3, 0.3), For: sessions(4, 4), Until: 2},
+		{Kind: Kill, Role: RoleLeader, Follows: 1, ISRAtMost: 1, Expect: sessions(1.2, 1.2), After: fetches(0.2, 2), For: sessions(1.6, 2.2)},
 	},
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ackproof/broker/core/partition"
+	"ackproof/sim/cluster"
 	"ackproof/sim/world"
 )
 
@@ -63,6 +64,39 @@ func (v *invariants) stepped(node, p int32, before, after partition.Status) {
 		v.complain("n%d and n%d both lead p%d in epoch %d", other, node, p, after.LeaderEpoch)
 	}
 	v.commit(p, after.LeaderEpoch, after.HighWatermark)
+}
+
+// proposed looks at whom a leader lets into its in-sync set: R14, who comes in has all that was ever committed, and R10, R11, what it has is the leader's.
+func (v *invariants) proposed(leader *cluster.Copy, members []int32) {
+	own, p := leader.Status(), leader.Index()
+	if !v.clean() || int(p) >= len(v.committed) || own.LeaderEpoch < v.latest(p) {
+		return
+	}
+	for _, id := range members {
+		member := leader.Peer(id)
+		if slices.Contains(own.ISR, id) || member == nil {
+			continue
+		}
+		s := member.Status()
+		if hw := v.before(p, own.LeaderEpoch+1); s.LogEnd < hw {
+			v.complain("n%d, which leads p%d in epoch %d, lets n%d into the in-sync set with a log that ends at %d, committed is everything below %d", leader.Node(), p, own.LeaderEpoch, id, s.LogEnd, hw)
+		}
+		last := s.LogEnd - 1
+		theirs, ok := member.Batch(last)
+		mine, led := leader.Batch(last)
+		if ok && led && (theirs.BaseOffset != mine.BaseOffset || theirs.LeaderEpoch != mine.LeaderEpoch || theirs.CRC != mine.CRC) {
+			v.complain("n%d, which leads p%d in epoch %d, lets n%d into the in-sync set, whose record at offset %d is of epoch %d and another than its own, of epoch %d", leader.Node(), p, own.LeaderEpoch, id, last, theirs.LeaderEpoch, mine.LeaderEpoch)
+		}
+	}
+}
+
+// latest is the newest epoch in which anybody led.
+func (v *invariants) latest(p int32) int32 {
+	c := v.committed[p]
+	if len(c) == 0 {
+		return 0
+	}
+	return c[len(c)-1].epoch
 }
 
 // epochHW is how far the leader of an epoch committed.

@@ -13,7 +13,7 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	c := Default(seed)
 	r := rand.New(rand.NewPCG(uint64(seed), 0x737761726d))
 	often := func(percent int) bool { return r.IntN(100) < percent }
-	if often(20) {
+	if often(30) {
 		c.Nodes = 4 + r.IntN(2)
 	}
 	c.Partitions = 1 + r.IntN(3)

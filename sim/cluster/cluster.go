@@ -76,6 +76,8 @@ type Cluster struct {
 	nodes []*Node
 	// Stepped, if set, is told of each step of each replica of the topic, after its effects were sorted and before any is carried out.
 	Stepped func(node int32, index int32, before, after partition.Status)
+	// Proposed, if set, is told whom a leader of the topic wants in the in-sync set, before the controller is asked.
+	Proposed func(leader *Copy, members []int32)
 	// Ended, if set, is told of a node that ends by itself.
 	Ended func(node int, why error)
 }

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"ackproof/broker/core/controller"
 	"ackproof/broker/core/partition"
+	"ackproof/broker/record"
 	"ackproof/sim/world"
 )
 
@@ -147,22 +149,44 @@ func (n *Node) flushTime() time.Duration {
 }
 
 // Copy is a replica of the topic as it stands, for looking into from outside.
-type Copy struct {
-	Node   int32
-	Index  int32
-	Status partition.Status
+type Copy struct{ r *replica }
+
+// Node is the node that has it.
+func (c *Copy) Node() int32 { return c.r.b.n.id }
+
+// Index is the number of its partition.
+func (c *Copy) Index() int32 { return c.r.key.index }
+
+// Status is what it says of itself.
+func (c *Copy) Status() partition.Status { return c.r.core.Status() }
+
+// Batch gives the header of the stored batch that holds the offset; false if there is none, or it cannot be read.
+func (c *Copy) Batch(offset int64) (found record.Header, ok bool) {
+	err := c.r.log.Headers(offset, func(h record.Header) error {
+		found, ok = h, h.BaseOffset <= offset && offset < h.NextOffset()
+		return errEnough
+	})
+	return found, ok && errors.Is(err, errEnough)
 }
 
-// Copies are the replicas of the topic that the node serves, in order.
-func (n *Node) Copies() []Copy {
-	if n.broker == nil {
+var errEnough = errors.New("enough was read")
+
+// Peer is the copy of the same partition on another node; nil unless that node runs and this one knows its present life.
+func (c *Copy) Peer(node int32) *Copy {
+	n := c.r.b.n.c.Node(int(node))
+	if n == nil || n.broker == nil || !n.broker.ownImage(c.r.b.view) {
 		return nil
 	}
-	var out []Copy
-	for _, r := range n.broker.replicas {
-		if r.topic == n.c.cfg.Topic {
-			out = append(out, Copy{n.id, r.key.index, r.core.Status()})
-		}
+	if r := n.broker.find(c.r.key); r != nil && !r.failed {
+		return &Copy{r}
+	}
+	return nil
+}
+
+func ids(members []partition.Member) []int32 {
+	out := make([]int32, len(members))
+	for i, m := range members {
+		out[i] = m.Broker
 	}
 	return out
 }

@@ -64,6 +64,9 @@ func (r *replica) step(in partition.Input) {
 			r.queue = append(r.queue, e)
 		case partition.AlterISR:
 			r.alter = &e
+			if c.Proposed != nil && r.topic == c.cfg.Topic {
+				c.Proposed(&Copy{r}, ids(e.ISR))
+			}
 			r.b.proposals = append(r.b.proposals, r)
 			r.b.proposed.Broadcast()
 		case partition.ProduceReply:
