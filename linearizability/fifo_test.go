@@ -245,3 +245,35 @@ func leaks(events []histories.Event, window int64) bool {
 	}
 	return false
 }
+
+// TestFIFOOvertakenByWayOfAnother: a message without a number was sent when the one with number 3 was in the queue, so it comes after number 2, which it overtakes.
+func TestFIFOOvertakenByWayOfAnother(t *testing.T) {
+	s := &script{}
+	enqueue := func(v, number int64) histories.Step {
+		return histories.Step{Do: histories.Enqueue, Value: histories.IntDatum(v), Number: number}
+	}
+	dequeue := func(v int64) histories.Step {
+		return histories.Step{Do: histories.Dequeue, Value: histories.IntDatum(v)}
+	}
+	take := histories.Step{Do: histories.Dequeue}
+	second := s.steps(enqueue(2, 0))
+	s.steps(enqueue(1, 0))(histories.OK, enqueue(1, 1))
+	s.steps(enqueue(3, 0))(histories.OK, enqueue(3, 3))
+	s.steps(enqueue(4, 0))(histories.Info)
+	slow := s.steps(take)
+	s.took(dequeue(1))
+	s.took(dequeue(4))
+	second(histories.OK, enqueue(2, 2))
+	s.took(dequeue(2))
+	slow(histories.OK, dequeue(3))
+	o := MonitorOptions{Floors: model.Floors{}}
+	a, err := CheckFIFO(histories.Events(s.events), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form, a := range map[string]*Answer{"offline": a, "online": along(t, NewFIFOMonitor(o), s.events)} {
+		if found, _ := a.anomalies(); found[model.FIFOInversion] != 1 || len(found) != 1 {
+			t.Errorf("%s: %v, want one inversion\n%s", form, found, proofs(a))
+		}
+	}
+}
