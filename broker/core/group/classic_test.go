@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -318,4 +319,86 @@ func TestGroupsAreBounded(t *testing.T) {
 		}
 		b.code(want, do[*kmsg.OffsetCommitResponse](b, q).Topics[0].Partitions[0].ErrorCode, fmt.Sprint("group ", i))
 	}
+}
+
+func TestTheLeaderAssignsOnce(t *testing.T) {
+	b := newBench(t)
+	ids, generation := b.stable(2)
+	written := len(b.log)
+	r := do[*kmsg.SyncGroupResponse](b, syncRequest(ids[0], generation, map[string]string{ids[0]: "something else"}))
+	if string(r.MemberAssignment) != "for "+ids[0] || len(b.log) != written {
+		t.Errorf("assignment %q, %d batches written", r.MemberAssignment, len(b.log)-written)
+	}
+	b.send(joinRequest(ids[0]))
+	b.send(joinRequest(ids[1]))
+	huge := syncRequest(ids[0], generation+1, map[string]string{ids[0]: strings.Repeat("x", 40<<20)})
+	b.code(kerr.InvalidCommitOffsetSize, do[*kmsg.SyncGroupResponse](b, huge).ErrorCode, "40 MiB of assignments")
+}
+
+// What keeps a member alive, and from when on its session counts. Sessions are 10 s.
+func TestSessions(t *testing.T) {
+	alive := func(b *bench, id string) bool { return b.c.groups["g"].classic.byID[id] != nil }
+	b := newBench(t)
+	ids, generation := b.stable(2)
+	for range 3 {
+		b.pass(9 * time.Second)
+		b.code(nil, b.commitAs(ids[0], generation, "a", 0, 1), "commit")
+		b.code(nil, do[*kmsg.SyncGroupResponse](b, syncRequest(ids[1], generation, nil)).ErrorCode, "sync")
+	}
+	if !alive(b, ids[0]) || !alive(b, ids[1]) {
+		t.Error("commits and syncs do not keep members alive")
+	}
+	b.boot()
+	b.pass(9900 * time.Millisecond)
+	if !alive(b, ids[0]) {
+		t.Error("a failover cuts a session short")
+	}
+	b.pass(200 * time.Millisecond)
+	if alive(b, ids[0]) {
+		t.Error("after a failover a session has no end")
+	}
+
+	b = newBench(t)
+	id := b.announce()
+	b.send(joinRequest(id))
+	for b.c.groups["g"].classic.state != stateCompleting {
+		b.pass(time.Second)
+	}
+	b.pass(10100 * time.Millisecond) // it never syncs
+	if alive(b, id) {
+		t.Error("after the join a session has no end")
+	}
+}
+
+func TestDescribeWaitsForWhatItTells(t *testing.T) {
+	b := newBench(t)
+	b.stable(1)
+	b.hold = true
+	for _, id := range []string{"x", "y"} {
+		q := joinRequest("")
+		q.Group, q.Version = id, 3
+		b.send(q)
+	}
+	b.pass(4 * time.Second)
+	for _, id := range []string{"x", "y"} {
+		k := b.c.groups[id].classic
+		q := syncRequest(k.leader, k.generation, nil)
+		q.Group = id
+		b.send(q)
+	}
+	ask := kmsg.NewPtrDescribeGroupsRequest()
+	ask.Groups = []string{"y", "x", "g"}
+	n := b.send(ask)
+	if len(b.open) != 2 {
+		t.Fatalf("%d appends", len(b.open))
+	}
+	first := b.open[0].ID
+	b.open = b.open[1:]
+	b.step(Appended{ID: first})
+	if b.reply[n] != nil {
+		t.Fatal("a description is given before what it tells is in the log")
+	}
+	b.hold = false
+	b.commit()
+	got[*kmsg.DescribeGroupsResponse](b, n)
 }

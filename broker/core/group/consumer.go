@@ -567,7 +567,7 @@ func (ch *change) reconcile(m *consumerMember, owned parts, known bool) {
 	k := ch.g.consumer
 	switch m.state {
 	case settled:
-		if m.epoch == k.targetEpoch && !ch.joined {
+		if m.epoch == k.targetEpoch {
 			return
 		}
 	case unrevoked:

@@ -277,6 +277,9 @@ func checkAssignment(t *rapid.T, name string, topics []TopicInfo, members []subs
 			if name == "uniform" && alike && len(got[a.id])-len(got[b.id]) > 1 {
 				t.Fatalf("uniform: %s has %d, %s has %d", a.id, len(got[a.id]), b.id, len(got[b.id]))
 			}
+			if name == "uniform" && len(got[a.id])-len(got[b.id]) > 1 && slices.ContainsFunc(got[a.id], b.reads) {
+				t.Fatalf("uniform: %s has %d and could give to %s, which has %d", a.id, len(got[a.id]), b.id, len(got[b.id]))
+			}
 		}
 	}
 }

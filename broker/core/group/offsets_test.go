@@ -19,6 +19,9 @@ func TestWhoMayCommit(t *testing.T) {
 	b.code(kerr.UnknownMemberID, b.commitAs("x", 3, "a", 0, 1), "a member of a group without members")
 	b.code(kerr.UnknownTopicOrPartition, b.commitAs("", -1, "a", 4, 1), "a partition that is not there")
 	b.code(kerr.UnknownTopicOrPartition, b.commitAs("", -1, "nowhere", 0, 1), "a topic that is not there")
+	nameless := commitRequest("x", 3, "a", 0, 1)
+	nameless.Group = ""
+	b.code(kerr.InvalidGroupID, do[*kmsg.OffsetCommitResponse](b, nameless).Topics[0].Partitions[0].ErrorCode, "a member of a group without a name")
 	long := commitRequest("", -1, "a", 0, 2)
 	long.Topics[0].Partitions[0].Metadata = kmsg.StringPtr(strings.Repeat("m", 65))
 	b.code(kerr.OffsetMetadataTooLarge, do[*kmsg.OffsetCommitResponse](b, long).Topics[0].Partitions[0].ErrorCode, "metadata beyond the limit")
@@ -268,6 +271,11 @@ func TestCompactionHoldsRequestsBack(t *testing.T) {
 	if o := b.committed("a", 0); o != 2 || len(b.trims) == 0 {
 		t.Errorf("offset %d, trimmed %v", o, b.trims)
 	}
+	b.hold = true
+	b.send(commitRequest("", -1, "a", 0, 3))
+	waits := b.send(commitRequest("", -1, "a", 0, 4))
+	b.step(Resign{})
+	b.code(kerr.NotCoordinator, got[*kmsg.OffsetCommitResponse](b, waits).Topics[0].Partitions[0].ErrorCode, "a commit that was held back")
 }
 
 func TestOffsetsGoWithTheirTopic(t *testing.T) {
