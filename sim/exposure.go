@@ -19,27 +19,41 @@ type exposure struct {
 	weak       []int   // nodes that died since then
 	out        [][]int // nodes that were out of the in-sync set since then, by partition
 	exposed    bool
+	// last, by partition, is who led it alone in the in-sync set when it was killed, after the last loss of anything; 0: nobody. It has everything, and as the last
+	// known leader it, and nobody who lost anything, leads when it is back (KIP-966).
+	last  []int
+	roles systems.Roles // at the last look
 }
 
 func (e *exposure) strike(k nemesis.Kind, nodes []int) {
 	switch {
 	case k == nemesis.DiskWipe, k == nemesis.PowerLoss && !e.flushed:
 		e.lost = append(e.lost, nodes...)
+		clear(e.last)
 	case k.Down(), k == nemesis.DiskError, k == nemesis.DiskFull:
 		e.weak = append(e.weak, nodes...)
+		for p, part := range e.roles.Partitions {
+			if k == nemesis.Kill && len(part.ISR) == 1 && part.ISR[0] == part.Leader && slices.Contains(nodes, part.Leader) && !slices.Contains(e.lost, part.Leader) {
+				e.last[p] = part.Leader
+			}
+		}
 	}
 	e.judge()
 }
 
 func (e *exposure) look(r systems.Roles) {
+	e.roles = r
 	for len(e.partitions) < len(r.Partitions) {
-		e.partitions, e.out = append(e.partitions, nil), append(e.out, nil)
+		e.partitions, e.out, e.last = append(e.partitions, nil), append(e.out, nil), append(e.last, 0)
 	}
 	whole := nemesis.Recovered(r)
 	for p, part := range r.Partitions {
 		e.partitions[p] = part.Replicas
 		if whole {
 			e.out[p] = nil
+		}
+		if whole || part.Leader != 0 && part.Leader != e.last[p] && !slices.Contains(e.lost, part.Leader) {
+			e.last[p] = 0
 		}
 		for _, n := range part.Replicas {
 			if !slices.Contains(part.ISR, n) {
@@ -60,7 +74,7 @@ func (e *exposure) judge() {
 			switch {
 			case slices.Contains(e.lost, n):
 				lost = true
-			case !slices.Contains(e.weak, n) && !slices.Contains(e.out[p], n):
+			case n == e.last[p], !slices.Contains(e.weak, n) && !slices.Contains(e.out[p], n):
 				spared = true
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ackproof/broker/fault"
+	"ackproof/harness"
 	"ackproof/model"
 	"ackproof/nemesis"
 	"ackproof/report"
@@ -69,7 +70,7 @@ or no fault had an effect; 254 wrong usage; 255 ackproof itself is at fault.`,
 	flags.DurationVar(&f.time, "time", 0, "virtual length of the load, a Go duration (default: drawn from the seed, 6s to 18s)")
 	flags.StringVar(&f.nemesis, "nemesis", "", "kinds of faults, separated by commas, or none (default: drawn from the seed)")
 	flags.StringVar(&f.plant, "plant", "", "plant a bug in the reference broker, by id or name; needs a binary built with -tags failpoints")
-	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed")
+	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed; the run.json of a test brings its configuration along")
 	flags.StringVar(&f.casePath, "case", "", "file with a whole case (JSON), as --shrink writes it: configuration, load and faults")
 	flags.BoolVar(&f.shrink, "shrink", false, "make the first violated case small, save it and tell it as a story")
 	flags.StringVar(&f.store, "store", "store", "directory in which shrunk cases are saved, in a folder sim")
@@ -257,6 +258,9 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 		}
 	}
 	var given *nemesis.Schedule
+	if filepath.Base(f.schedule) == runFile {
+		return f.carriedOver()
+	}
 	if f.schedule != "" {
 		s, err := nemesis.Load(f.schedule)
 		if err != nil {
@@ -277,6 +281,39 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 	}
 	if err := draw(1).Validate(); err != nil {
 		return nil, usagef("%v", err)
+	}
+	return draw, nil
+}
+
+// runFile is the name of the plan in a run directory.
+const runFile = "run.json"
+
+// carriedOver draws cases with the configuration, the load and the schedule of a test of real processes. What comes from the seed is the order of events alone. The
+// load is gentler, as sim.Default has it: the simulator has no need to wait for chance.
+func (f *simFlags) carriedOver() (func(int64) sim.Case, error) {
+	plan, err := harness.LoadPlan(filepath.Dir(f.schedule))
+	if err != nil {
+		return nil, usagef("--schedule: %v", err)
+	}
+	o := plan.Options
+	if f.plant == "" {
+		f.plant = o.Plant
+	}
+	if f.plant != "" && !fault.Built {
+		return nil, usagef("--schedule %s: the run had %s planted, expected a binary built with -tags failpoints", f.schedule, f.plant)
+	}
+	draw := func(seed int64) sim.Case {
+		c := sim.Default(seed)
+		c.Nodes, c.Partitions, c.Replication, c.MinISR, c.Clients = o.Nodes, o.Partitions, o.Replication, o.MinISR, o.Clients
+		c.Acks, c.Idempotent, c.Unclean, c.FlushEach = o.Acks, o.Idempotent, o.Unclean, o.FlushEach
+		c.LoadMS, c.Schedule, c.Plant = time.Duration(o.Time).Milliseconds(), plan.Schedule, f.plant
+		if f.time > 0 {
+			c.LoadMS = f.time.Milliseconds()
+		}
+		return c
+	}
+	if err := draw(1).Validate(); err != nil {
+		return nil, usagef("--schedule %s: %v", f.schedule, err)
 	}
 	return draw, nil
 }

@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"testing"
+
+	"ackproof/nemesis"
+	"ackproof/systems"
+)
+
+// Node 3 leads alone when it is killed, after node 2 has lost its power: node 3 has everything, so nothing may be lost. Anything that is lost later takes that back.
+func TestTheLastOneInSyncSparesWhatItHas(t *testing.T) {
+	roles := func(leader int, isr ...int) systems.Roles {
+		return systems.Roles{Controller: 1, Partitions: []systems.PartitionRoles{{Leader: leader, Replicas: []int{1, 2, 3}, ISR: isr}}}
+	}
+	begin := func() *exposure {
+		e := &exposure{}
+		e.look(roles(3, 1, 2, 3))
+		e.look(roles(3, 2, 3)) // node 1 is out
+		e.strike(nemesis.PowerLoss, []int{2})
+		e.look(roles(3, 3))
+		return e
+	}
+	e := begin()
+	e.strike(nemesis.Kill, []int{3})
+	e.look(roles(2, 2))
+	if e.exposed {
+		t.Error("loss is permitted although the last one in sync was only killed")
+	}
+	e.strike(nemesis.PowerLoss, []int{1})
+	if !e.exposed {
+		t.Error("loss is not permitted although power was lost once more")
+	}
+	e = begin()
+	e.strike(nemesis.PowerLoss, []int{3})
+	if !e.exposed {
+		t.Error("loss is not permitted although the last one in sync lost power")
+	}
+	e = &exposure{}
+	e.look(roles(3, 1, 2, 3))
+	e.strike(nemesis.PowerLoss, []int{2})
+	e.look(roles(3, 1, 3))
+	e.strike(nemesis.Kill, []int{1, 3})
+	if !e.exposed {
+		t.Error("loss is not permitted although nobody was the last one in sync")
+	}
+}
