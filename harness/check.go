@@ -28,6 +28,7 @@ func (r *run) check(ctx context.Context) error {
 	if err := r.closeHistory(); err != nil {
 		return infra("write the history", err)
 	}
+	r.finishOnline()
 	r.facts.Faults = r.faults
 	r.facts.LeaderChanges = r.runner.LeaderChanges()
 	r.facts.Broken = strings.Join(r.broken, "; ")

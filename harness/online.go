@@ -49,6 +49,22 @@ func (r *run) watchLog(ev histories.Event) {
 	r.reach()
 }
 
+// finishOnline asks the online checker for what it can only tell at the end.
+func (r *run) finishOnline() {
+	c := &r.certain
+	if c.online == nil || c.sighting != nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.died("the online checker", p)
+		}
+	}()
+	if s := c.online.Finish(); s != nil && (len(r.Options.Claims) == 0 || slices.Contains(r.Options.Claims, s.Claim)) {
+		c.sighting = s
+	}
+}
+
 // unconfirmed says what the online checker saw and the check of the whole history did not find, "" if they agree.
 func (r *run) unconfirmed(v model.Verdict) string {
 	if s := r.certain.sighting; s != nil && v != model.Violated {

@@ -2,6 +2,7 @@ package linearizability
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 
@@ -18,7 +19,7 @@ import (
 //   - offset-agreement: two records at one offset, among acknowledgements and reads;
 //   - real-time-order: what the sweep decides. lo-events carry past times and hi-events carry now, so a pair can only fail when the late operation
 //     completes: each append keeps the largest offset that was known when it began, and must come to lie above it;
-//   - order and no-duplicate, once every offset up to the one in question is known;
+//   - order and no-duplicate, once every offset up to the one in question is known, or the history is at its end (Finish);
 //   - session-reads and visible-end.
 //
 // It leaves to the end: loss, dirty reads, gaps and skipped records, for which the whole log must have been read, and whatever CheckLog finds by the knowledge
@@ -128,6 +129,18 @@ func (o *Online) Step(ev *histories.Event) *Sighting {
 		o.read(p, b, ev)
 	case ev.Kind == histories.EndOffset, ev.Kind == histories.StartOffset:
 		o.answered(p, b, ev)
+	}
+	return o.found
+}
+
+// Finish ends the watch: offsets that nobody has told of hide nothing any more, and what lies behind them is judged. It returns the first violation of that, nil if
+// there is none. Call it once, behind the last event.
+func (o *Online) Finish() *Sighting {
+	o.found = nil
+	for _, n := range slices.Sorted(maps.Keys(o.parts)) {
+		if p := o.parts[n]; p.slots != nil {
+			o.placeRange(p, &begun{partition: p.number}, p.settled, p.base+onlineWindow)
+		}
 	}
 	return o.found
 }

@@ -19,6 +19,9 @@ func watch(s *script, c model.Contract) (seen []*Sighting) {
 			seen = append(seen, x)
 		}
 	}
+	if x := o.Finish(); x != nil {
+		seen = append(seen, x)
+	}
 	return seen
 }
 
