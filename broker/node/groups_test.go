@@ -156,13 +156,20 @@ func TestGroups(t *testing.T) {
 
 // TestCoordinatorIsKilled: what was committed is there at the next coordinator, and the group goes on (R41).
 func TestCoordinatorIsKilled(t *testing.T) {
+	t.Run("classic", func(t *testing.T) { testCoordinatorIsKilled(t, kgo.Balancers(kgo.CooperativeStickyBalancer())) })
+	t.Run("consumer", func(t *testing.T) {
+		testCoordinatorIsKilled(t, kgo.Balancers(kgo.StickyBalancer()), kgo.ServerSideBalancer())
+	})
+}
+
+func testCoordinatorIsKilled(t *testing.T, opts ...kgo.Opt) {
 	c := newCluster(t, 3, groupSets...)
 	c.create("t", 4, 3)
 	producer := c.client()
 	for p := range int32(4) {
 		c.produce(producer, "t", p, fmt.Sprintf("%d", p), 10)
 	}
-	one := c.member("g", "t", kgo.Balancers(kgo.CooperativeStickyBalancer()))
+	one := c.member("g", "t", opts...)
 	await(t, "all records", func() bool { return one.values() == 40 })
 	if err := one.CommitUncommittedOffsets(c.ctx()); err != nil {
 		t.Fatal(err)
@@ -197,7 +204,7 @@ func TestCoordinatorIsKilled(t *testing.T) {
 		}
 		return true
 	})
-	two := c.member("g", "t", kgo.Balancers(kgo.CooperativeStickyBalancer()))
+	two := c.member("g", "t", opts...)
 	c.awaitShares(4, []*groupMember{one, two}, 2, 2)
 	for p := range int32(4) {
 		c.produce(producer, "t", p, fmt.Sprintf("more-%d", p), 5)
