@@ -28,12 +28,14 @@ func (b *broker) apply() {
 			b.remove(r)
 		}
 	}
+	var wanted []string
 	for _, name := range slices.Sorted(maps.Keys(image.Topics)) {
 		t := image.Topics[name]
 		for i, p := range t.Partitions {
 			if !slices.Contains(p.Replicas, b.n.id) {
 				continue
 			}
+			wanted = append(wanted, folderName(name, int32(i)))
 			r := b.find(key{t.ID, int32(i)})
 			if r == nil {
 				var err error
@@ -49,7 +51,7 @@ func (b *broker) apply() {
 	}
 	if !b.claimed {
 		for _, name := range b.n.disk.Folders() {
-			if !slices.ContainsFunc(b.replicas, func(r *replica) bool { return r.folder() == name }) {
+			if !slices.Contains(wanted, name) { // of a topic that is gone; a log that could not be opened stays
 				b.discard(name)
 			}
 		}
