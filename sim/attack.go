@@ -349,7 +349,7 @@ func (a *attack) injury(l *life) injury {
 	case nemesis.DiskSlow:
 		return &tuned{a: a, l: l, set: func(n *cluster.Node, on int64) { n.SlowDisk(ms(l.fault.AmountMS * on)) }, what: "flushed slowly"}
 	case nemesis.ClockSkew:
-		return &tuned{a: a, l: l, set: func(n *cluster.Node, on int64) { n.SetClock(ms(l.fault.AmountMS*on), 0) }, what: "had another time"}
+		return &tuned{a: a, l: l, set: func(n *cluster.Node, on int64) { n.SetClock(ms(l.fault.AmountMS * on)) }, what: "had another time"}
 	case nemesis.Pause:
 		return &pause{a: a, l: l}
 	}

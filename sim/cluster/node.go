@@ -124,8 +124,11 @@ func (n *Node) Resume() {
 	}
 }
 
-// SetClock sets how far the node's clock is from the world's, and how much faster it goes.
-func (n *Node) SetClock(skew time.Duration, drift float64) { n.skew, n.drift = skew, drift }
+// SetClock sets how far the node's clock is from the world's, beside its drift.
+func (n *Node) SetClock(skew time.Duration) { n.skew = skew }
+
+// SetDrift sets how much faster than the world's the node's clock goes: 0.01 is a hundredth.
+func (n *Node) SetDrift(drift float64) { n.drift = drift }
 
 // SlowDisk makes every flush of the node take longer by that much.
 func (n *Node) SlowDisk(by time.Duration) { n.slow = by }

@@ -23,6 +23,8 @@ type Net struct {
 // Delay is how long a message takes.
 type Delay struct {
 	Least, Most time.Duration // evenly drawn
+	// Link is the most that a lane takes longer than others, always: one is near, another far.
+	Link time.Duration
 	// Slow is the longest time of one message in SlowEvery, so that connections overtake each other now and then; 0: none.
 	Slow      time.Duration
 	SlowEvery int
@@ -39,6 +41,7 @@ type host struct {
 type lane struct {
 	holds  int // faults that hold it now
 	queue  []held
+	far    time.Duration
 	caught int // messages that were ever caught
 	passed int // messages that ever passed
 }
@@ -67,6 +70,9 @@ func (n *Net) lane(l nemesis.Lane) *lane {
 	x := n.lanes[l]
 	if x == nil {
 		x = &lane{}
+		if n.delay.Link > 0 {
+			x.far = time.Duration(n.rand.Int64N(int64(n.delay.Link) + 1))
+		}
 		n.lanes[l] = x
 	}
 	return x
@@ -171,7 +177,7 @@ func (c *Conn) transmit(forward bool, deliver func()) {
 		return
 	}
 	l.passed++
-	at := max(c.n.w.now+c.n.draw(), from.last)
+	at := max(c.n.w.now+l.far+c.n.draw(), from.last)
 	from.last = at
 	if to.process == nil {
 		return
