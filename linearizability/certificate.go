@@ -340,7 +340,7 @@ func (h *history) describe(o *operation) string {
 			text += ", empty"
 		} else if o.count > 0 {
 			runs := h.reply(o)
-			text += fmt.Sprintf(", offsets %d to %d", runs[0].Offset, h.reach(o)-1)
+			text += fmt.Sprintf(", offsets %d to %d", runs[0].offset, h.reach(o)-1)
 		}
 		return text
 	}

@@ -42,15 +42,9 @@ func (s stairs) add(n step) stairs {
 // second was asked for, and the second's leader epoch is not older: a leader that was deposed and does not know it may answer what was true
 // in its time, and no client can hold that against it, since the answer carries the epoch. Answers without an epoch cannot be compared.
 func (h *history) ends(p *part, t *tally) {
-	var asked []int32
-	for i, o := range h.ops.of(&p.others, 0) {
-		if (o.kind == histories.EndOffset || o.kind == histories.StartOffset) && o.outcome == histories.OK && o.epoch >= 0 && o.offset >= 0 {
-			asked = append(asked, i)
-		}
-	}
+	returned := p.answers
+	asked := slices.Sorted(slices.Values(returned))
 	t.answers += int64(len(asked))
-	returned := slices.Clone(asked)
-	slices.SortFunc(returned, func(a, b int32) int { return cmpInt(h.ops.at(a).end, h.ops.at(b).end) })
 	var ends, starts stairs
 	for _, i := range asked {
 		o := h.ops.at(i)

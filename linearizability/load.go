@@ -50,10 +50,20 @@ type record struct {
 	position int32
 }
 
-// history is a whole history in memory: about 70 bytes an operation, 12 a written record and 32 a run that was read.
+// run is a stretch of offsets that a read returned.
+type run struct {
+	offset int64
+	// first is the record at offset; the others follow it by number. Where that is not so, or was not known when the read ended, ^first is the place of the
+	// run in history.strange.
+	first int32
+	count int32
+}
+
+// history is a whole history in memory: about 70 bytes an operation, 12 a written record and 16 a run that was read.
 type history struct {
 	ops       blocks[operation]
-	runs      blocks[histories.Run]
+	runs      blocks[run]
+	strange   []histories.Run
 	records   blocks[record]
 	owners    []*part // of each block of records
 	moments   moments
@@ -106,7 +116,7 @@ func load(events iter.Seq2[histories.Event, error]) (*history, error) {
 			}
 			join.Rename(int(op))
 		default:
-			if err := h.complete(h.ops.at(int32(number)), &ev, now); err != nil {
+			if err := h.complete(int32(number), &ev, now); err != nil {
 				return nil, err
 			}
 		}
@@ -147,7 +157,7 @@ func (h *history) mark(ev *histories.Event, now instant) {
 func (h *history) invoke(ev *histories.Event, now instant) (number int32, err error) {
 	p := h.byNumber.find(ev.Partition)
 	if p == nil {
-		p = &part{number: ev.Partition, outage: outage{since: h.load, last: -1}}
+		p = &part{number: ev.Partition, outage: outage{since: h.load, last: -1}, told: told{low: math.MaxInt64, high: -1, least: math.MaxInt64}}
 		h.byNumber.add(ev.Partition, p)
 		h.parts = append(h.parts, p)
 	}
@@ -218,7 +228,8 @@ func push[T any](s []T, v T) []T {
 	return append(s, v)
 }
 
-func (h *history) complete(o *operation, ev *histories.Event, now instant) error {
+func (h *history) complete(number int32, ev *histories.Event, now instant) error {
+	o := h.ops.at(number)
 	o.end, o.outcome, o.code = now, ev.Type, ev.Code
 	if ev.Node != 0 {
 		o.node = ev.Node
@@ -239,6 +250,7 @@ func (h *history) complete(o *operation, ev *histories.Event, now instant) error
 	switch {
 	case ev.Kind.IsRead():
 		o.high = ev.HighWatermark
+		p.told.end(o.high)
 		if len(ev.Runs) == 0 {
 			return nil
 		}
@@ -250,20 +262,42 @@ func (h *history) complete(o *operation, ev *histories.Event, now instant) error
 			return tooMany(ev, math.MaxInt32, "runs read")
 		}
 		o.first, o.count = first, int32(len(ev.Runs))
-		copy(h.reply(o), ev.Runs)
+		for i, r := range ev.Runs {
+			h.reply(o)[i] = h.resolve(r)
+			p.told.records(r.Offset, int64(r.Count))
+		}
+		return nil
 	case ev.Kind == histories.CopyEnd:
-		o.offset, o.high = ev.Offset, ev.HighWatermark
+		o.high = ev.HighWatermark
 	case ev.Kind == histories.Append:
 		p.outage.acked(ev.Time)
-		o.offset = ev.Offset
-	default:
-		o.offset = ev.Offset
+		p.acked = now
+		p.told.records(ev.Offset, int64(o.count))
+	case ev.Kind == histories.StartOffset:
+		p.start = max(p.start, ev.Offset)
+	case ev.Kind == histories.EndOffset:
+		p.told.end(ev.Offset)
+	}
+	o.offset = ev.Offset
+	if (ev.Kind == histories.EndOffset || ev.Kind == histories.StartOffset) && o.epoch >= 0 && o.offset >= 0 {
+		p.answers = append(p.answers, number)
 	}
 	return nil
 }
 
 // reply gives the runs that a read returned.
-func (h *history) reply(o *operation) []histories.Run { return h.runs.span(o.first, o.count) }
+func (h *history) reply(o *operation) []run { return h.runs.span(o.first, o.count) }
+
+// resolve finds the records of a run: most were written a moment ago, and are still at hand.
+func (h *history) resolve(r histories.Run) run {
+	if r.Defect == histories.Sound {
+		if record, follow := h.find(r.Producer, r.Sequence, r.Count); follow == r.Count {
+			return run{r.Offset, record, r.Count}
+		}
+	}
+	h.strange = push(h.strange, r)
+	return run{r.Offset, ^int32(len(h.strange) - 1), r.Count}
+}
 
 // after is the place in a lane of the first operation that began after a moment.
 func (h *history) after(l *lane, at instant) int {
@@ -282,7 +316,7 @@ func (h *history) seq(n instant) uint64 {
 func (h *history) writerOf(record int32) *operation { return h.ops.at(h.records.at(record).writer) }
 
 // find finds the number of the record that a producer wrote under a sequence number, −1 if nobody wrote it, and how many values from it on, at most so many, are
-// the records that follow it by number.
+// the records that follow it by number. While a history is loaded it may miss some.
 func (h *history) find(id int32, seq int64, most int32) (record, follow int32) {
 	p := h.producers.find(id)
 	if p == nil {

@@ -20,6 +20,9 @@ type part struct {
 	appends, others lane
 	runs, records   lane
 	outage          outage
+	told            told
+	acked           instant // when the last append was acknowledged
+	answers         []int32 // starts and ends of the log that a leader of a known epoch answered, in the order in which they ended
 
 	base  int64   // lowest offset that anything is known of
 	at    []int32 // record at base+i
@@ -27,7 +30,6 @@ type part struct {
 	start int64 // largest start of the log that was ever answered; nothing below is required
 
 	// The final log, as the reads of the drain found it.
-	acked     bool    // some append was
 	finalFrom instant // reads invoked later belong to the drain
 	drain     int     // the first of others that was
 	end       int64   // where the log ends
@@ -49,6 +51,27 @@ const (
 	defective                  // some read returned a value there that nobody may have written
 )
 
+// told is what answers say of the offsets of a partition.
+type told struct {
+	low, high   int64 // of the offsets of records
+	known       int64 // so many records
+	most, least int64 // largest end of the log, and smallest above 0
+}
+
+// records notes records from an offset on, −1 unknown.
+func (t *told) records(from, n int64) {
+	if t.known += n; from >= 0 {
+		t.low, t.high = min(t.low, from), max(t.high, from+n-1)
+	}
+}
+
+// end notes an end of the log.
+func (t *told) end(offset int64) {
+	if t.most = max(t.most, offset); offset > 0 {
+		t.least = min(t.least, offset)
+	}
+}
+
 // index of an offset; ok is false outside of what is known.
 func (p *part) index(offset int64) (i int, ok bool) {
 	d := offset - p.base
@@ -58,46 +81,14 @@ func (p *part) index(offset int64) (i int, ok bool) {
 // name is "p3".
 func (p *part) name() string { return fmt.Sprintf("p%d", p.number) }
 
-// extent finds start and base, the number of offsets, and where the drain begins for this partition.
+// extent finds the base, the number of offsets, and where the drain begins for this partition.
 func (h *history) extent(p *part) error {
-	low, high, known, length := int64(math.MaxInt64), int64(-1), int64(0), int64(0)
-	counted := int64(math.MaxInt64) // lowest end that anybody was told of
+	low, high, known := p.told.low, p.told.high, p.told.known
 	p.finalFrom, p.endOp, p.end, p.broken = h.drain, none, -1, math.MaxInt64
-	for _, o := range h.ops.of(&p.appends, 0) {
-		if o.outcome != histories.OK {
-			continue
-		}
-		if h.drain == 0 {
-			p.finalFrom = max(p.finalFrom, o.end)
-		}
-		if o.offset >= 0 {
-			low, high = min(low, o.offset), max(high, o.offset+int64(o.count)-1)
-		}
-		known += int64(o.count)
-		p.acked = true
+	if h.drain == 0 {
+		p.finalFrom = p.acked
 	}
 	p.drain = h.after(&p.others, p.finalFrom)
-	for _, o := range h.ops.of(&p.others, 0) {
-		if o.outcome != histories.OK {
-			continue
-		}
-		switch {
-		case o.kind.IsRead():
-			for _, r := range h.reply(o) {
-				low, high = min(low, r.Offset), max(high, r.Offset+int64(r.Count)-1)
-				known += int64(r.Count)
-			}
-			if length = max(length, o.high); o.high > 0 {
-				counted = min(counted, o.high)
-			}
-		case o.kind == histories.StartOffset:
-			p.start = max(p.start, o.offset)
-		case o.kind == histories.EndOffset:
-			if length = max(length, o.offset); o.offset > 0 {
-				counted = min(counted, o.offset)
-			}
-		}
-	}
 	// Arrays are as long as the offsets reach: far more offsets than records is damage, or not a log that this checker is for.
 	room := 64*known + 1<<20
 	if high >= 0 && high-low >= room {
@@ -106,12 +97,12 @@ func (h *history) extent(p *part) error {
 	}
 	// A log begins at its start. One whose first known record lies far above began before the history did.
 	// Below the start lie the ends that were told of before it rose.
-	p.base = min(low, p.start, counted-1)
+	p.base = min(low, p.start, p.told.least-1)
 	if high >= 0 && high-p.base >= room {
 		p.base = low
 	}
 	// Offsets that an answer counted exist, even if nobody saw their records.
-	high = max(high, min(length-1, p.base+room-1))
+	high = max(high, min(p.told.most-1, p.base+room-1))
 	p.at = make([]int32, max(0, high-p.base+1))
 	for i := range p.at {
 		p.at[i] = none
@@ -123,8 +114,12 @@ func (h *history) extent(p *part) error {
 // chunks splits a reply into stretches of records that were written one after the other. record is none for values that nobody wrote; then
 // n is 1 and r says what the value is.
 func (h *history) chunks(o *operation, f func(offset int64, record, n int32, r histories.Run)) {
-	for _, r := range h.reply(o) {
-		for r.Count > 0 {
+	for _, known := range h.reply(o) {
+		if known.first >= 0 {
+			f(known.offset, known.first, known.count, histories.Run{})
+			continue
+		}
+		for r := h.strange[^known.first]; r.Count > 0; {
 			record, n := none, int32(1)
 			if r.Defect == histories.Sound {
 				if rec, follow := h.find(r.Producer, r.Sequence, r.Count); rec >= 0 {
@@ -143,7 +138,7 @@ func (h *history) chunks(o *operation, f func(offset int64, record, n int32, r h
 func (h *history) reach(o *operation) int64 {
 	to := o.offset
 	for _, r := range h.reply(o) {
-		to = max(to, r.Offset+int64(r.Count))
+		to = max(to, r.offset+int64(r.count))
 	}
 	return to
 }
@@ -325,10 +320,10 @@ func (h *history) compareCopies(p *part, t *tally) {
 // gaps gives the stretches [from, to) that a reply went past without a record, from position on.
 func (h *history) gaps(o *operation, position int64, f func(from, to int64)) {
 	for _, r := range h.reply(o) {
-		if r.Offset > position {
-			f(position, r.Offset)
+		if r.offset > position {
+			f(position, r.offset)
 		}
-		position = max(position, r.Offset+int64(r.Count))
+		position = max(position, r.offset+int64(r.count))
 	}
 }
 

@@ -35,8 +35,12 @@ func (c *certificate) quote(i int32) *model.Quote {
 		h.chunks(o, func(offset int64, record, n int32, r histories.Run) {
 			for j := range n {
 				at := offset + int64(j)
-				if at == c.f.offset || record != none && mine(record+j) {
-					add(at, r.Producer, r.Sequence+int64(j), r.Defect)
+				switch {
+				case record == none && at == c.f.offset:
+					add(at, r.Producer, r.Sequence, r.Defect)
+				case record != none && (at == c.f.offset || mine(record+j)):
+					producer, sequence := h.value(record + j)
+					add(at, producer, sequence, histories.Sound)
 				}
 			}
 		})

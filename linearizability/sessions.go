@@ -70,7 +70,7 @@ func (h *history) readSessions(p *part, t *tally) {
 			}
 		}
 	}
-	if !drained && p.acked {
+	if !drained && p.acked > 0 {
 		t.readerless = append(t.readerless, p)
 	}
 }
@@ -84,14 +84,14 @@ func (h *history) sessionRead(p *part, t *tally, s *session, op int32) {
 		position = s.next
 	}
 	for _, r := range h.reply(o) {
-		t.seen += int64(r.Count)
+		t.seen += int64(r.count)
 		floor := max(position, s.next)
-		if r.Offset < floor {
-			t.add(finding{claim: model.SessionReads, anomaly: model.NonmonotonicPoll, part: p, offset: r.Offset, record: none, other: none, a: s.last, b: op, seen: true})
-		} else if r.Offset > position {
-			h.skip(p, s, skip{position, r.Offset, op})
+		if r.offset < floor {
+			t.add(finding{claim: model.SessionReads, anomaly: model.NonmonotonicPoll, part: p, offset: r.offset, record: none, other: none, a: s.last, b: op, seen: true})
+		} else if r.offset > position {
+			h.skip(p, s, skip{position, r.offset, op})
 		}
-		position = max(position, r.Offset+int64(r.Count))
+		position = max(position, r.offset+int64(r.count))
 		s.next = position
 	}
 	if o.count > 0 {
