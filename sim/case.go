@@ -23,9 +23,10 @@ type Case struct {
 	Unclean     bool   `json:"unclean_election"`
 	FlushEach   bool   `json:"flush_each"`
 	Clients     int    `json:"clients"`
-	Rate        int    `json:"rate"`    // records per second of all producers; 0: as fast as they can
-	LoadMS      int64  `json:"load_ms"` // virtual
-	Store       string `json:"store"`   // "memory", or "segment": the broker's own, on a simulated disk
+	Rate        int    `json:"rate"`              // records per second of all producers; 0: as fast as they can
+	LoadMS      int64  `json:"load_ms"`           // virtual
+	Deletes     bool   `json:"deletes,omitempty"` // the older part of the log is deleted now and then
+	Store       string `json:"store"`             // "memory", or "segment": the broker's own, on a simulated disk
 	Plant       string `json:"plant,omitempty"`
 	Timers      Timers `json:"timers"`
 	Net         Net    `json:"net"`

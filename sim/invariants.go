@@ -47,8 +47,9 @@ func (v *invariants) stepped(node, p int32, before, after partition.Status) {
 	if after.LogStart > after.HighWatermark || after.HighWatermark > after.LogEnd {
 		v.complain("n%d p%d: log start %d, high watermark %d, log end %d are not in this order", node, p, after.LogStart, after.HighWatermark, after.LogEnd)
 	}
-	// R1: it never falls within an epoch.
-	if before.LeaderEpoch == after.LeaderEpoch && before.Role == after.Role && after.Role != partition.Idle && after.HighWatermark < before.HighWatermark && v.clean() {
+	// R1: it never falls within an epoch, unless a follower begins its log anew within a batch (R25).
+	if before.LeaderEpoch == after.LeaderEpoch && before.Role == after.Role && after.Role != partition.Idle && after.HighWatermark < before.HighWatermark &&
+		after.LogStart < after.LogEnd && v.clean() {
 		v.complain("n%d p%d: the high watermark fell from %d to %d in epoch %d", node, p, before.HighWatermark, after.HighWatermark, after.LeaderEpoch)
 	}
 	v.story(node, p, before, after)

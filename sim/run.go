@@ -258,7 +258,7 @@ func (r *run) config(id [16]byte) log.Config {
 	s := r.c.Scale()
 	return log.Config{
 		Run: r.c.runID(), Topic: topic, TopicID: id, Partitions: r.c.Partitions, Clients: r.c.Clients, Acks: int16(r.c.Acks), Idempotent: r.c.Idempotent,
-		Rate: r.c.Rate, Stretch: 400, ReadBytes: 32 << 10, Breaths: log.Breaths{Seed: r.c.Seed, Period: 1500 * time.Millisecond, Length: 120 * time.Millisecond}, StartMS: start.UnixMilli(),
+		Rate: r.c.Rate, Stretch: 400, ReadBytes: 32 << 10, Breaths: log.Breaths{Seed: r.c.Seed, Period: 1500 * time.Millisecond, Length: 120 * time.Millisecond}, StartMS: start.UnixMilli(), Deletes: r.c.Deletes,
 		RequestTimeout: max(2*s.Lag+500*time.Millisecond, 1500*time.Millisecond), Deadline: max(2*s.Session+s.Lag+2*time.Second, 5*time.Second), DialTimeout: time.Second,
 	}
 }
@@ -294,7 +294,11 @@ func (r *run) visitorEnv(t *world.Task, number int) *env {
 func (r *run) load(t *world.Task) {
 	r.mark("load")
 	r.loadBegan = t.Now()
-	for i, worker := range r.workload.Workers() {
+	workers := r.workload.Workers()
+	if r.c.Deletes {
+		workers = append(workers, r.workload.Deleters()...)
+	}
+	for i, worker := range workers {
 		p := r.w.NewProcess(100 + i)
 		r.clients = append(r.clients, p)
 		r.working++

@@ -79,6 +79,7 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	if often(50) {
 		c.Store = "segment"
 	}
+	c.Deletes = often(15)
 	c.Schedule = c.generate(kinds, true)
 	return c
 }

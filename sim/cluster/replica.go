@@ -71,6 +71,8 @@ func (r *replica) step(in partition.Input) {
 			r.b.proposed.Broadcast()
 		case partition.ProduceReply:
 			e.Token.(*produceSlot).reply(e)
+		case partition.DeleteReply:
+			e.Token.(*deleteSlot).reply(e)
 		case partition.FetchReply:
 			e.Token.(*fetchSlot).reply = e
 		case partition.Wake:
@@ -167,6 +169,8 @@ func kindOf(in partition.Input) int64 {
 		return 9
 	case partition.Tick:
 		return 10
+	case partition.DeleteRecords:
+		return 11
 	}
 	return 0
 }

@@ -37,6 +37,8 @@ func (b *broker) serve(c *world.Conn, m any) {
 		c.Reply(b.listOffsets(q))
 	case *kmsg.OffsetForLeaderEpochRequest:
 		c.Reply(b.epochEnds(q))
+	case *kmsg.DeleteRecordsRequest:
+		b.deleteRecords(c, q)
 	case *kmsg.InitProducerIDRequest:
 		b.initProducerID(c, q)
 	case kmsg.Request: // the brokers' own, and those of an administrator

@@ -35,6 +35,7 @@ type Config struct {
 	Idempotent bool
 	Rate       int // records per second of all producers together; 0: as many as the system takes
 	Breaths    Breaths
+	Deletes    bool // Deleters are at work: only they say where the log begins
 	// Stretch is how many records a re-reader goes through at a time; 0: 8000. Whoever reads a follower begins a quarter of it below the end.
 	Stretch int64
 	// ReadBytes is how much a reader asks for at a time; 0: 1 MiB.

@@ -52,7 +52,7 @@ func (c *client) followers() {
 
 // readFrom reads under one assignment from a position on, the leader's log (node 0) or one node's copy, while more says so; more is told
 // the position reached and whether the last read was empty. A reader that is told that its position does not exist tries for two seconds
-// and then begins at 0 under a new assignment, which is what a consumer with auto.offset.reset=earliest does.
+// and then begins at the start of the log under a new assignment, which is what a consumer with auto.offset.reset=earliest does.
 func (c *client) readFrom(node int32, position int64, more func(position int64, empty bool) bool) {
 	session := c.NewSession()
 	outside := 0
@@ -73,7 +73,7 @@ func (c *client) readFrom(node int32, position int64, more func(position int64, 
 		case got.Code == codeOffsetOutOfRange && node == 0:
 			c.kafka.Forget(c.partition)
 			if outside++; outside > 20 {
-				session, position, outside = c.NewSession(), 0, 0
+				session, position, outside = c.NewSession(), c.start(), 0
 			}
 			c.env.Sleep(100 * time.Millisecond)
 		default:
