@@ -159,7 +159,7 @@ func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 		defer cancel()
 		s.answer(ctx, conn, queue, &waiting, log)
 	}()
-	err := s.read(ctx, conn, queue, &waiting)
+	err := s.read(ctx, conn, queue, &waiting, log)
 	s.note(log, err) // before anybody can see the connection end
 	close(queue)
 	if err == io.EOF || ctx.Err() != nil || !s.refused(err) {
@@ -194,8 +194,12 @@ func (s *Server) note(log *slog.Logger, err error) {
 }
 
 // read reads and handles requests until the connection ends.
-func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay, waiting *atomic.Int64) error {
+func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay, waiting *atomic.Int64, log *slog.Logger) error {
 	frames := NewFrameReader(conn, s.cfg.MaxFrameBytes, s.cfg.Idle)
+	var kinds requestKinds
+	if log.Enabled(ctx, slog.LevelDebug) {
+		kinds = requestKinds{}
+	}
 	host, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // "" for a connection without one
 	for {
 		err := frames.Await()
@@ -215,6 +219,7 @@ func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay,
 			return err
 		}
 		q.Host = "/" + host
+		kinds.note(log, q)
 		s.counters.requests.Add(1)
 		waiting.Add(1)
 		u := underWay{correlation: q.Correlation, key: q.API.Key}
@@ -265,4 +270,19 @@ func (o *outgoing) set(correlation int32, answer any) {
 		}
 		o.scratch = AppendResponse(o.scratch[:0], correlation, a)
 	}
+}
+
+// requestKinds are the APIs and versions that came on one connection. It is nil, and notes nothing, unless debugging is on.
+type requestKinds map[requestKind]struct{}
+
+type requestKind struct{ key, version int16 }
+
+// note logs the first request of each API and version: what a client has agreed on with this broker.
+func (k requestKinds) note(log *slog.Logger, q Request) {
+	kind := requestKind{q.API.Key, q.Version}
+	if _, again := k[kind]; again || k == nil {
+		return
+	}
+	k[kind] = struct{}{}
+	log.Debug("first request of its kind", "api_key", q.API.Key, "api", q.API.Name, "version", q.Version, "too_new", q.TooNew, "client_id", q.ClientID)
 }

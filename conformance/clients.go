@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// client is a library under test and its program.
+type client struct {
+	name  string
+	about string // what it stands for
+	// prepare builds or installs the program below dir and gives its command.
+	prepare func(ctx context.Context, dir string) ([]string, error)
+
+	idempotent bool     // its producer can be
+	noCodecs   []string // compressions that it has not
+	assignors  []string // of the classic protocol; the first is its default
+	noKIP848   string   // why it is left out
+	noAdmin    string
+}
+
+var clients = []client{
+	{
+		name: "franz-go", about: "Go", prepare: goProgram("franz"), idempotent: true, assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
+	},
+}
+
+// goProgram builds a program of this module.
+func goProgram(name string) func(context.Context, string) ([]string, error) {
+	return func(ctx context.Context, dir string) ([]string, error) {
+		binary := filepath.Join(dir, name)
+		return []string{binary}, tool(ctx, ".", "go", "build", "-o", binary, "./clients/"+name)
+	}
+}
+
+// tool runs a tool to its end.
+func tool(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = os.Environ()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %v: %w: %.2000s", name, args, err, out)
+	}
+	return nil
+}

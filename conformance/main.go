@@ -1,0 +1,222 @@
+// Conformance runs existing Kafka clients against the reference broker: what applications do with a client, once in peace and once with a broker killed in
+// the middle. It prints a table of clients and scenarios.
+//
+//	cd conformance && go run . [-clients franz-go,kcat] [-scenarios produce,…]
+//
+// It is a module of its own, so that the libraries of all these clients stay out of the broker's. It drives the broker through its command line, and each
+// client through a program (package program, folder clients) that reports what it sees; the scenarios and the judgement are here, with a client of their own.
+// Exit codes: 0 all passed, 1 something failed, 3 it could not run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// scenarioTime bounds one scenario.
+const scenarioTime = 60 * time.Second
+
+type options struct {
+	binary, bootstrap  string
+	clients, scenarios string
+	parallel           int
+	keep               bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.clients, "clients", "", "clients to run, with commas between them (default: all)")
+	flag.StringVar(&o.scenarios, "scenarios", "", "scenarios whose names begin so, with commas between them (default: all)")
+	flag.StringVar(&o.binary, "ackproof", "", "binary to start the broker with (default: built from the folder above)")
+	flag.StringVar(&o.bootstrap, "bootstrap", "", "run against this cluster instead, without killing anything")
+	flag.IntVar(&o.parallel, "parallel", 1, "clients that run at the same time, each with a cluster of its own")
+	flag.BoolVar(&o.keep, "keep", false, "keep the folder with logs and data")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	passed, err := run(ctx, o)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(3)
+	case !passed:
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) (passed bool, err error) {
+	chosen, err := choose(o.clients)
+	if err != nil {
+		return false, err
+	}
+	dir, err := os.MkdirTemp("", "conformance-")
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if o.keep {
+			fmt.Fprintln(os.Stderr, "kept:", dir)
+		} else {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	if o.binary == "" && o.bootstrap == "" {
+		o.binary = filepath.Join(dir, "ackproof")
+		if err := tool(ctx, "..", "go", "build", "-o", o.binary, "./cmd/ackproof"); err != nil {
+			return false, err
+		}
+	}
+	results := make([]result, len(chosen))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, max(1, o.parallel))
+	for i, c := range chosen {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			results[i] = runClient(ctx, o, c, filepath.Join(dir, c.name))
+		})
+	}
+	all.Wait()
+	printTable(os.Stdout, results)
+	passed = true
+	for _, r := range results {
+		if r.err != nil {
+			return false, r.err
+		}
+		passed = passed && r.passed()
+	}
+	return passed, nil
+}
+
+func choose(names string) ([]client, error) {
+	if names == "" {
+		return clients, nil
+	}
+	var chosen []client
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(clients, func(c client) bool { return c.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no client %q; there are %s", name, strings.Join(clientNames(), ", "))
+		}
+		chosen = append(chosen, clients[i])
+	}
+	return chosen, nil
+}
+
+func clientNames() (names []string) {
+	for _, c := range clients {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// result is all that came out for one client.
+type result struct {
+	client client
+	// cells are the outcomes by scenario, in peace and with a broker killed.
+	cells map[string][2]cell
+	err   error // it could not run at all
+}
+
+// cell is the outcome of one scenario.
+type cell struct {
+	state  state
+	reason string // why it failed, or was left out
+	took   time.Duration
+}
+
+type state int
+
+const (
+	notRun state = iota // not asked for
+	pass
+	fail
+	lacking // the client cannot do that
+)
+
+func (r result) passed() bool {
+	for _, pair := range r.cells {
+		if pair[0].state == fail || pair[1].state == fail {
+			return false
+		}
+	}
+	return true
+}
+
+// runClient takes one client through all scenarios, on a cluster of its own.
+func runClient(ctx context.Context, o options, c client, dir string) (r result) {
+	r = result{client: c, cells: map[string][2]cell{}}
+	if r.err = os.MkdirAll(dir, 0o755); r.err != nil {
+		return r
+	}
+	command, err := c.prepare(ctx, dir)
+	if err != nil {
+		r.err = fmt.Errorf("prepare %s: %w", c.name, err)
+		return r
+	}
+	target := &cluster{bootstrap: o.bootstrap}
+	if o.bootstrap == "" {
+		if target, err = startCluster(o.binary, dir); err != nil {
+			r.err = err
+			return r
+		}
+		defer func() { r.err = errors.Join(r.err, target.stop()) }()
+	}
+	j, err := newJudge(target.bootstrap)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	defer j.Close()
+	for _, kills := range []bool{false, true} {
+		for i, sc := range scenarios {
+			if ctx.Err() != nil || !wanted(o.scenarios, sc.name) || kills && target.cmd == nil {
+				continue
+			}
+			got := cell{state: lacking, reason: sc.lacks(c)}
+			if got.reason == "" {
+				s := &stage{judge: j, cluster: target, client: c, command: command, kills: kills, name: fmt.Sprintf("%s-%d-%t", c.name, i, kills)}
+				got = s.play(ctx, sc)
+				fmt.Fprintf(os.Stderr, "%-12s %-20s %-6s %-4s %5.1f s %s\n", c.name, sc.name, map[bool]string{true: "killed"}[kills], got.state, got.took.Seconds(), got.reason)
+			}
+			pair := r.cells[sc.name]
+			pair[map[bool]int{true: 1}[kills]] = got
+			r.cells[sc.name] = pair
+		}
+	}
+	return r
+}
+
+func wanted(prefixes, name string) bool {
+	return slices.ContainsFunc(strings.Split(prefixes, ","), func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// play runs one scenario within its time; whatever it started is gone afterwards.
+func (s *stage) play(ctx context.Context, sc scenario) cell {
+	if s.kills {
+		s.cluster.rest(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, scenarioTime)
+	defer cancel()
+	s.Context = bounded
+	began := time.Now()
+	err := sc.run(s)
+	if err == nil && s.kills {
+		err = s.whole(s, len(s.bootstrap))
+	}
+	got := cell{state: pass, took: time.Since(began)}
+	if err != nil {
+		got.state, got.reason = fail, err.Error()
+	}
+	return got
+}
