@@ -52,6 +52,8 @@ type Net struct {
 	Most       int64 `json:"most_us"`
 	Slow       int64 `json:"slow_us"`
 	SlowEvery  int   `json:"slow_every"`
+	Link       int64 `json:"link_us,omitempty"`   // the most that one link takes longer than others, always
+	DriftPPM   int64 `json:"drift_ppm,omitempty"` // the most, in millionths, that a node's clock goes faster or slower than the world's
 	FlushLeast int64 `json:"flush_least_us"`
 	FlushMost  int64 `json:"flush_most_us"`
 }
@@ -132,6 +134,8 @@ func (c Case) Validate() error {
 		return bad("rate", c.Rate, "0 or more")
 	case c.LoadMS < 100 || c.LoadMS > 24*3600*1000:
 		return bad("load_ms", c.LoadMS, "100 to a day")
+	case c.Net.DriftPPM < 0 || c.Net.DriftPPM > 500_000 || c.Net.Link < 0:
+		return bad("net", fmt.Sprintf("%+v", c.Net), "drift_ppm from 0 to 500000, and link_us of at least 0")
 	case c.disk() == nil:
 		return bad("store", fmt.Sprintf("%q", c.Store), "memory or segment")
 	case t.Session <= 0 || t.Heartbeat <= 0 || t.Lag <= 0 || t.FetchWait < 0 || t.FetchWait >= t.Lag || t.RaftTick <= 0 || t.Election < 3*t.RaftTick || t.Rebalance < 0 || t.Checkpoint < 0:

@@ -158,8 +158,14 @@ type run struct {
 
 func newRun(c Case, o Options, w *world.World) *run {
 	r := &run{c: c, o: o, w: w}
-	r.net = world.NewNet(w, world.Delay{Least: us(c.Net.Least), Most: us(c.Net.Most), Slow: us(c.Net.Slow), SlowEvery: c.Net.SlowEvery})
+	r.net = world.NewNet(w, world.Delay{Least: us(c.Net.Least), Most: us(c.Net.Most), Slow: us(c.Net.Slow), SlowEvery: c.Net.SlowEvery, Link: us(c.Net.Link)})
 	r.cluster = cluster.New(w, r.net, c.cluster())
+	if ppm := c.Net.DriftPPM; ppm > 0 {
+		drifts := w.Rand(4)
+		for _, n := range r.cluster.Nodes() {
+			n.SetDrift(float64(drifts.Int64N(2*ppm+1)-ppm) / 1e6)
+		}
+	}
 	r.self = w.NewProcess(0)
 	r.invariants = newInvariants(c, w, r.exposed, r.turn)
 	r.cluster.Stepped, r.cluster.Proposed = r.invariants.stepped, r.invariants.proposed

@@ -57,6 +57,7 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	n := &c.Net
 	n.Least, n.Most = 50, pick[int64](r, 300, 600, 3000)
 	n.Slow, n.SlowEvery = pick[int64](r, 0, 8_000, 40_000), pick(r, 16, 64, 256)
+	n.Link, n.DriftPPM = pick[int64](r, 0, 0, 400, 5_000), pick[int64](r, 0, 0, 200, 50_000)
 	n.FlushLeast, n.FlushMost = 100, pick[int64](r, 500, 4_000, 20_000)
 
 	if len(kinds) == 0 {
