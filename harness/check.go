@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,14 @@ type judgement struct {
 // judge reads the history back and decides.
 func (r *run) judge() (judgement, error) {
 	fail := func(err error) (judgement, error) { return judgement{}, infra("read the history back", err) }
+	if r.groups != nil {
+		whole := func() iter.Seq2[histories.Event, error] { return gapless(eventsOf(r.dir.file(historyFile))()) }
+		answer, opinion, disagreement, err := CheckGroupRun(whole, r.contract, r.facts, r.Options.Claims)
+		if err != nil {
+			return fail(err)
+		}
+		return judgement{answer, opinion, disagreement}, nil
+	}
 	in, err := histories.Open(r.dir.file(historyFile))
 	if err != nil {
 		return fail(err)

@@ -33,6 +33,7 @@ func (r *run) drain(ctx context.Context) error {
 			reasons = append(reasons, fmt.Sprintf("p%d: %s", p, reason))
 		}
 	}
+	r.drainGroups(ctx, links)
 	r.facts.DrainComplete = len(reasons) == 0
 	r.facts.DrainReason = strings.Join(reasons, "; ")
 	r.mark(endMark)

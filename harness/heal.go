@@ -31,7 +31,7 @@ func (r *run) heal(ctx context.Context) error {
 	case err == nil:
 	case !errors.Is(err, systems.ErrMachine):
 		unmet = append(unmet, r.unknownEnds(err)...)
-	case r.certain.sighting == nil:
+	case !r.certain.sure():
 		return infra("heal", err) // a node that the machine cannot start again breaks no promise
 	default: // the violation that is certain stands; nothing more is to be shown with a node missing
 		r.died("the restart of a node", err)
@@ -86,6 +86,7 @@ func (r *run) recovery(ctx context.Context, bound time.Duration) (took time.Dura
 			unmet = append(unmet, p)
 		}
 	}
+	unmet = append(unmet, r.groupsAnswer(ctx, links, bound-time.Since(begin))...)
 	return time.Since(begin), unmet, nil
 }
 

@@ -104,7 +104,11 @@ func (p *pace) at(now time.Duration, total int64) float64 {
 }
 
 func (r *run) startClients(hard context.Context, stop chan struct{}, all *sync.WaitGroup) error {
-	for i, w := range r.workload.Workers() {
+	workers := r.workload.Workers
+	if r.groups != nil {
+		workers = r.groups.Workers
+	}
+	for i, w := range workers() {
 		links, _, err := r.links(w.Client)
 		if err != nil {
 			return infra("open the links of the clients", err)
@@ -112,6 +116,9 @@ func (r *run) startClients(hard context.Context, stop chan struct{}, all *sync.W
 		all.Go(func() {
 			r.guard("the "+w.Name, func() { w.Run(sockets.New(hard, stop, r.began, r.Options.Seed, uint64(i)), links) })
 		})
+	}
+	if r.groups != nil {
+		return nil // its members are clients enough
 	}
 	_, links, err := r.links(r.Options.Clients)
 	if err != nil {

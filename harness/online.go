@@ -2,7 +2,6 @@ package harness
 
 import (
 	"fmt"
-	"slices"
 
 	"ackproof/histories"
 	"ackproof/linearizability"
@@ -14,7 +13,12 @@ type certainty struct {
 	reached  chan struct{} // closed when it is
 	online   *linearizability.Online
 	sighting *linearizability.Sighting // the first of a claim that was asked for; written under the journal's lock
+	monitors []linearizability.Monitor // of the groups; nil: of another workload
+	proof    *model.Certificate        // the first of theirs, likewise
 }
+
+// sure tells whether a violation is certain.
+func (c *certainty) sure() bool { return c.sighting != nil || c.proof != nil }
 
 // reach ends the load, unless the test is to go on. It may be called again.
 func (r *run) reach() {
@@ -41,7 +45,7 @@ func (r *run) watchLog(ev histories.Event) {
 		}
 	}()
 	s := c.online.Step(&ev)
-	if s == nil || len(r.Options.Claims) > 0 && !slices.Contains(r.Options.Claims, s.Claim) {
+	if s == nil || !r.asked(s.Claim) {
 		return
 	}
 	c.sighting = s
@@ -60,7 +64,7 @@ func (r *run) finishOnline() {
 			r.died("the online checker", p)
 		}
 	}()
-	if s := c.online.Finish(); s != nil && (len(r.Options.Claims) == 0 || slices.Contains(r.Options.Claims, s.Claim)) {
+	if s := c.online.Finish(); s != nil && r.asked(s.Claim) {
 		c.sighting = s
 	}
 }
@@ -69,6 +73,9 @@ func (r *run) finishOnline() {
 func (r *run) unconfirmed(v model.Verdict) string {
 	if s := r.certain.sighting; s != nil && v != model.Violated {
 		return fmt.Sprintf("the online checker saw %v, and the check of the whole history finds nothing", s)
+	}
+	if c := r.certain.proof; c != nil && v != model.Violated {
+		return fmt.Sprintf("the online checker saw %s in %s, and the check of the whole history finds nothing: %s", c.Anomaly, c.Object, c.Sentence)
 	}
 	return ""
 }

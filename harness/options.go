@@ -49,7 +49,8 @@ type Options struct {
 	Nemesis     []nemesis.Kind `json:"nemesis"` // kinds of faults; none: no faults
 	Seed        int64          `json:"seed"`
 	Plant       string         `json:"plant,omitempty"`
-	KeepGoing   bool           `json:"keep_going"` // do not end the load when a violation is certain
+	Commit      string         `json:"commit,omitempty"` // of the workload group: model.CommitAfter, CommitBefore
+	KeepGoing   bool           `json:"keep_going"`       // do not end the load when a violation is certain
 	Claims      []model.Claim  `json:"claims,omitempty"`
 }
 
@@ -63,7 +64,7 @@ func usage(format string, args ...any) error { return UsageError{fmt.Sprintf(for
 // Systems and workloads that there are.
 var (
 	Systems   = []string{"reference"}
-	Workloads = []string{"log"}
+	Workloads = []string{"log", WorkloadGroup}
 	Kinds     = []nemesis.Kind{nemesis.Kill, nemesis.Pause, nemesis.Partition}
 )
 
@@ -111,6 +112,12 @@ func (o Options) Validate() error {
 		return usage("--idempotent needs --acks all, expected one or the other to be changed")
 	case time.Duration(o.Time) < time.Second || time.Duration(o.Time) > maxTime:
 		return usage("--time is %v, expected 1s to %v", time.Duration(o.Time), maxTime)
+	case o.Workload != WorkloadGroup && o.Commit != "":
+		return usage("--commit is %q with --workload %s, expected it with --workload %s only", o.Commit, o.Workload, WorkloadGroup)
+	case o.Workload == WorkloadGroup && o.Commit != model.CommitAfter && o.Commit != model.CommitBefore:
+		return usage("--commit is %q, expected %s or %s", o.Commit, model.CommitAfter, model.CommitBefore)
+	case o.Workload == WorkloadGroup && (o.Acks != -1 || o.Unclean):
+		return usage("--workload %s with --acks %d and unclean election %t, expected --acks all and clean elections: a group can be given only what the log keeps", WorkloadGroup, o.Acks, o.Unclean)
 	case o.Rate < 0:
 		return usage("--rate is %d, expected 0 (as fast as the system takes it) or more records per second", o.Rate)
 	}
@@ -138,10 +145,18 @@ func (o Options) validateClaims() error {
 	return nil
 }
 
-// Contract is what the options promise of any log; the system's own contract is the one that counts.
+// Contract is what the options promise of any system; the system's own contract is the one that counts.
 func (o Options) Contract() model.Contract {
-	return model.LogContract(model.Contract{
+	return o.extended(model.LogContract(model.Contract{
 		System: o.System, Workload: o.Workload, Partitions: o.Partitions, Replication: o.Replication, MinISR: o.MinISR, Acks: o.Acks,
 		Idempotent: o.Idempotent, Unclean: o.Unclean, FlushEach: o.FlushEach, Dense: true,
-	})
+	}))
+}
+
+// extended adds to the contract of a log what the workload can observe besides.
+func (o Options) extended(c model.Contract) model.Contract {
+	if o.Workload == WorkloadGroup {
+		return model.GroupContract(c, o.Commit)
+	}
+	return c
 }

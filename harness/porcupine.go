@@ -69,14 +69,11 @@ func WritePorcupine(dir string, partition int32, from, to int64) ([]View, error)
 	return views, nil
 }
 
-// rejudge checks the history of a run again, as `ackproof check` does.
+// rejudge checks the log of a run again, as `ackproof check` does: porcupine is shown logs.
 func rejudge(dir string) (*linearizability.Answer, error) {
 	plan, err := LoadPlan(dir)
 	if err != nil {
 		return nil, err
-	}
-	if plan.Options.Workload != "log" {
-		return nil, usage("%s: its workload is %s, expected log: porcupine is shown logs", dir, plan.Options.Workload)
 	}
 	facts, err := LoadFacts(dir)
 	if err != nil {
@@ -86,7 +83,7 @@ func rejudge(dir string) (*linearizability.Answer, error) {
 	if err := whole(path, plan.Run); err != nil {
 		return nil, err
 	}
-	answer, err := linearizability.CheckLog(eventsOf(path)(), plan.Contract, facts, linearizability.Options{Claims: plan.Options.Claims})
+	answer, err := linearizability.CheckLog(ofTheLog(eventsOf(path)()), plan.Contract, facts, linearizability.Options{Claims: plan.Options.Claims})
 	if err != nil {
 		return nil, usage("%s: %v", path, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"ackproof/model"
 	"ackproof/nemesis"
 	"ackproof/systems"
+	"ackproof/workloads/group"
 	"ackproof/workloads/kafka"
 	"ackproof/workloads/log"
 	"ackproof/workloads/sockets"
@@ -36,6 +37,7 @@ type run struct {
 	runner   *nemesis.Runner
 	config   log.Config
 	workload *log.Workload
+	groups   *group.Workload // nil: of another workload
 	counters *log.Counters
 
 	certain  certainty
@@ -103,7 +105,7 @@ func (r *run) plan(context.Context) error {
 	if err != nil {
 		return infra("prepare the system", err)
 	}
-	r.contract, r.timers = r.system.Contract(), r.system.Timers()
+	r.contract, r.timers = o.extended(r.system.Contract()), r.system.Timers()
 	if err := r.makeSchedule(); err != nil {
 		return err
 	}
@@ -170,6 +172,7 @@ func (r *run) setUp(ctx context.Context) error {
 	r.journal.Tap(r.watchLog)
 	r.counters = log.NewCounters(r.Options.Partitions)
 	r.workload = log.New(r.config, r.journal, r.counters)
+	r.prepareGroups()
 	r.runner = &nemesis.Runner{System: r.system, Mesh: r.mesh, Acked: r.counters.Acked, Event: r.faultStep}
 	r.seconds.Setup = time.Since(begin).Seconds()
 	return nil

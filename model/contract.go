@@ -15,6 +15,8 @@ type Contract struct {
 	// PowerLoss: the faults took the power (without a flush before the ack) or the disk of a copy while no other was whole; see LogContract.
 	PowerLoss bool `json:"power_loss,omitempty"`
 	Dense     bool `json:"dense"` // offsets have no holes (no transactions, no compaction)
+	// Commit says when members of consumer groups commit what they were given: CommitAfter or CommitBefore they process it; "" where there are none.
+	Commit string `json:"commit,omitempty"`
 	// LivenessBound is how long after healing the system may take until it works again, in ms.
 	LivenessBoundMS int64 `json:"liveness_bound_ms"`
 	// Promises in the order in which they are reported.

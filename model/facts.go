@@ -12,6 +12,10 @@ type Facts struct {
 	CopiesRead    int      `json:"copies_read"`   // copies of partitions that were read to their end, the leader's included
 	CopiesWanted  int      `json:"copies_wanted"` // partitions × replication
 	Liveness      Recovery `json:"liveness"`
+	// GroupsDrained: after healing, when nothing was written any more, every consumer group read on to the end of every partition and committed it.
+	GroupsDrained bool `json:"groups_drained,omitempty"`
+	// GroupsReason is why they did not, "" if they did.
+	GroupsReason string `json:"groups_reason,omitempty"`
 	// Broken tells which part of the harness died and why, "" if none: then no claim is held.
 	Broken string `json:"broken"`
 	// Notes are remarkable things of which no claim speaks, such as a node that ended by itself.

@@ -138,31 +138,10 @@ func checkGroups(s *surveyed, f checkFlags) (*checked, error) {
 	}
 	for i := range out.answer.Claims {
 		if r := &out.answer.Claims[i]; r.ID == model.CommitSafety {
-			*r = eitherOf(*r, commits.answer.Claims[0])
+			*r = linearizability.Either(*r, commits.answer.Claims[0])
 		}
 	}
 	return out, nil
-}
-
-// eitherOf is one claim as two checkers see it: what either finds counts, and anomalies of one kind as those of the one that found more.
-func eitherOf(a, b model.ClaimResult) model.ClaimResult {
-	worst := model.WorstOf([]model.ClaimResult{a, b})
-	if a.Verdict == model.NotTested || b.Verdict == worst && b.Verdict != model.NotTested && a.Verdict != worst {
-		a.Verdict, a.Reason = b.Verdict, b.Reason
-	}
-	for what, n := range b.Evidence {
-		a.Evidence[what] = max(a.Evidence[what], n)
-	}
-	for _, x := range b.Anomalies {
-		i := slices.IndexFunc(a.Anomalies, func(y model.AnomalyResult) bool { return y.Kind == x.Kind })
-		switch {
-		case i < 0:
-			a.Anomalies = append(a.Anomalies, x)
-		case x.Count > a.Anomalies[i].Count:
-			a.Anomalies[i] = x
-		}
-	}
-	return a
 }
 
 // askedOf reads the flag --claims for a model: nothing asks for what is promised, "all" for the rest too.

@@ -85,6 +85,7 @@ itself is at fault.`,
 	flags.IntVar(&o.Rate, "rate", 0, "records per second of all producers; 0 = as many as the system takes")
 	flags.IntVar(&o.Clients, "clients", 8, "clients, each with network links of its own")
 	flags.StringVar(&f.nemesis, "nemesis", "kill,pause,partition", "kinds of faults, separated by commas, or none")
+	flags.StringVar(&o.Commit, "commit", "", "when the members of --workload group commit: after they have processed, or before (default after)")
 	flags.Int64Var(&o.Seed, "seed", 0, "what workload and faults are drawn from (default random, printed first)")
 	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed")
 	flags.StringVar(&f.replay, "replay", "", "run directory whose test is to be repeated; no flag of the test itself may be given with it")
@@ -129,7 +130,13 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 			return t, usagef("--nemesis is empty, expected none or a list of: kill, pause, partition")
 		}
 	}
+	if o.Workload == harness.WorkloadGroup && !changed("commit") {
+		o.Commit = model.CommitAfter
+	}
 	o.Claims = claims(f.claims)
+	if o.Workload == harness.WorkloadGroup && slices.Contains(list(f.claims), "all") {
+		o.Claims = append(o.Claims, model.CommitSafety, model.GroupDelivery)
+	}
 	if changed("claims") && len(o.Claims) == 0 {
 		return t, usagef("--claims is empty, expected all or a list of claims")
 	}

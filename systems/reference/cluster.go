@@ -28,6 +28,10 @@ const (
 	electionTimeout = 1200 * time.Millisecond
 	rebalanceEach   = 2 * time.Second // leadership returns to the preferred replicas: leaders stay spread over the nodes
 	fetchRound      = 50 * time.Millisecond
+	groupSession    = 2 * time.Second
+	groupHeartbeat  = 250 * time.Millisecond
+	groupDelay      = 200 * time.Millisecond // the first round of a group waits so long for more members
+	groupPartitions = 6                      // of __consumer_offsets: few, so that every failover hits some group
 	// livenessBound is what the contract allows from the heal to full service: elections, registrations and catching up after the longest fault.
 	livenessBound = 20 * time.Second
 	readyTimeout  = 30 * time.Second
@@ -142,7 +146,7 @@ func (c *Cluster) Nodes() []systems.Node {
 
 // Timers implements systems.System.
 func (c *Cluster) Timers() systems.Timers {
-	return systems.Timers{Session: sessionTimeout, Lag: lagTime, Fetch: fetchRound}
+	return systems.Timers{Session: sessionTimeout, Lag: lagTime, Fetch: fetchRound, Group: systems.GroupTimers{Session: groupSession}}
 }
 
 // Contract implements systems.System.

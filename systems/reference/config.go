@@ -41,6 +41,13 @@ func (c *Cluster) properties(n *node) ([]string, error) {
 		fmt.Sprintf("leader.imbalance.check.interval.seconds=%d", int(rebalanceEach.Seconds())),
 		fmt.Sprintf("ackproof.raft.tick.ms=%d", raftTick.Milliseconds()),
 		fmt.Sprintf("controller.quorum.election.timeout.ms=%d", electionTimeout.Milliseconds()),
+		"",
+		fmt.Sprintf("offsets.topic.num.partitions=%d", groupPartitions),
+		fmt.Sprintf("offsets.topic.replication.factor=%d", c.o.Replication),
+		fmt.Sprintf("group.min.session.timeout.ms=%d", groupSession.Milliseconds()),
+		fmt.Sprintf("group.initial.rebalance.delay.ms=%d", groupDelay.Milliseconds()),
+		fmt.Sprintf("group.consumer.session.timeout.ms=%d", groupSession.Milliseconds()),
+		fmt.Sprintf("group.consumer.heartbeat.interval.ms=%d", groupHeartbeat.Milliseconds()),
 	}
 	if c.o.FlushEach {
 		lines = append(lines, "log.flush.interval.messages=1")

@@ -69,11 +69,13 @@ type Client struct {
 	conns   map[int32]workloads.Conn
 	leaders map[int32]Leader
 	home    int32 // the broker that answered last about metadata
+	// coordinators are those that the client believes in, by group.
+	coordinators map[string]int32
 }
 
 // New makes a client that has no connection yet.
 func New(env workloads.Env, cfg Config) *Client {
-	return &Client{env: env, cfg: cfg, conns: map[int32]workloads.Conn{}, leaders: map[int32]Leader{}}
+	return &Client{env: env, cfg: cfg, conns: map[int32]workloads.Conn{}, leaders: map[int32]Leader{}, coordinators: map[string]int32{}}
 }
 
 // Close closes all connections.

@@ -92,27 +92,43 @@ type Worker struct {
 
 // Workers lists the clients of the load. Every partition has two producers, of which one stays with the broker that it was given; a tailing
 // reader of either kind, a reader that begins anew again and again, one that reads followers, and two that ask for the ends of the log.
-func (w *Workload) Workers() []Worker {
+func (w *Workload) Workers() []Worker { return w.workers(kinds) }
+
+// Writers lists the producers of Workers, and one client per partition that asks for the ends of the log: the load of a workload that has readers of its own.
+func (w *Workload) Writers() []Worker {
+	return w.workers([]kind{kinds[0], kinds[1], kinds[len(kinds)-1]})
+}
+
+// kind is one kind of client.
+type kind struct {
+	name   string
+	sticky bool
+	work   func(c *client)
+}
+
+// kinds are all kinds, in the order in which they are dealt to the clients' links.
+var kinds = []kind{
+	{"writer", false, (*client).produce},
+	{"sticky writer", true, (*client).produce},
+	{"tail reader", false, (*client).tail},
+	{"sticky tail reader", true, (*client).tail},
+	{"re-reader", false, (*client).reread},
+	{"follower reader", false, (*client).followers},
+	{"poller", false, (*client).poll},
+	{"sticky poller", true, (*client).poll},
+}
+
+func (w *Workload) workers(of []kind) []Worker {
 	var out []Worker
-	turn := 0
-	add := func(name string, partition int, run func(c *client)) {
-		number := turn%w.cfg.Clients + 1
-		turn++
-		out = append(out, Worker{Name: name, Client: number, Run: func(env workloads.Env, links map[int32]string) {
-			c := &client{Workload: w, env: env, partition: int32(partition), links: links, process: w.NewProcess()}
-			defer c.close()
-			run(c)
-		}})
-	}
 	for p := range w.cfg.Partitions {
-		add("writer", p, func(c *client) { c.open(false); c.produce() })
-		add("sticky writer", p, func(c *client) { c.open(true); c.produce() })
-		add("tail reader", p, func(c *client) { c.open(false); c.tail() })
-		add("sticky tail reader", p, func(c *client) { c.open(true); c.tail() })
-		add("re-reader", p, func(c *client) { c.open(false); c.reread() })
-		add("follower reader", p, func(c *client) { c.open(false); c.followers() })
-		add("poller", p, func(c *client) { c.open(false); c.poll() })
-		add("sticky poller", p, func(c *client) { c.open(true); c.poll() })
+		for _, k := range of {
+			out = append(out, Worker{Name: k.name, Client: len(out)%w.cfg.Clients + 1, Run: func(env workloads.Env, links map[int32]string) {
+				c := &client{Workload: w, env: env, partition: int32(p), links: links, process: w.NewProcess()}
+				defer c.close()
+				c.open(k.sticky)
+				k.work(c)
+			}})
+		}
 	}
 	return out
 }

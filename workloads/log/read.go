@@ -109,6 +109,7 @@ type ReadResult struct {
 	Node int32
 	Next int64 // the position after what was read
 	End  int64 // high watermark, −1 unknown
+	Runs []histories.Run
 }
 
 // Read does one read and records it, with the position asked for also when it returns nothing.
@@ -135,6 +136,7 @@ func Read(journal Journal, client *kafka.Client, spec ReadSpec) ReadResult {
 			event.Runs = histories.AppendRecord(event.Runs, r.Offset, value, defect)
 			result.Next = r.Offset + 1
 		})
+		result.Runs = event.Runs
 		if err != nil { // bytes that are no record batch stand where the next record should
 			event.Runs = histories.AppendRecord(event.Runs, result.Next, histories.Value{}, histories.Corrupt)
 			event.Note = err.Error()
