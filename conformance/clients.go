@@ -26,6 +26,14 @@ var clients = []client{
 	{
 		name: "franz-go", about: "Go", prepare: goProgram("franz"), idempotent: true, assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
 	},
+	{
+		name: "sarama", about: "Go, as to a broker of version 2.8, its default", prepare: goProgram("sarama"), idempotent: true,
+		assignors: []string{"range", "sticky", "roundrobin"}, noKIP848: "the library has not got it",
+	},
+	{
+		name: "sarama-max", about: "Go, as to the newest broker that it knows", prepare: with("SARAMA_VERSION=max", goProgram("sarama")), idempotent: true,
+		assignors: []string{"range", "sticky", "roundrobin"}, noKIP848: "the library has not got it",
+	},
 }
 
 // goProgram builds a program of this module.
@@ -33,6 +41,14 @@ func goProgram(name string) func(context.Context, string) ([]string, error) {
 	return func(ctx context.Context, dir string) ([]string, error) {
 		binary := filepath.Join(dir, name)
 		return []string{binary}, tool(ctx, ".", "go", "build", "-o", binary, "./clients/"+name)
+	}
+}
+
+// with sets a variable of the program's environment.
+func with(variable string, prepare func(context.Context, string) ([]string, error)) func(context.Context, string) ([]string, error) {
+	return func(ctx context.Context, dir string) ([]string, error) {
+		command, err := prepare(ctx, dir)
+		return append([]string{"env", variable}, command...), err
 	}
 }
 

@@ -205,88 +205,61 @@ func admin(ctx context.Context, job program.Job) error {
 	}
 	defer cl.Close()
 	adm := kadm.NewClient(cl)
-	retention := "3600000"
-	for i := range job.Count {
-		topic, group := fmt.Sprintf("%s-%d", job.Topic, i), fmt.Sprintf("%s-group-%d", job.Topic, i)
-		calls := []struct {
-			name string
-			do   func() error
-		}{
-			{"create a topic", func() error {
-				_, err := adm.CreateTopic(ctx, 2, 3, map[string]*string{"retention.ms": &retention}, topic)
-				return unless(err, kerr.TopicAlreadyExists)
-			}},
-			{"describe it", func() error {
-				topics, err := adm.ListTopics(ctx, topic)
-				return first(err, topics.Error(), expect("partitions", len(topics[topic].Partitions), 2))
-			}},
-			{"add partitions", func() error {
-				r, err := adm.UpdatePartitions(ctx, 4, topic)
-				// An earlier try may have added them.
-				return unless(first(err, r.Error()), kerr.InvalidPartitions)
-			}},
-			{"alter a configuration", func() error {
-				value := "7200000"
-				r, err := adm.AlterTopicConfigs(ctx, []kadm.AlterConfig{{Name: "retention.ms", Value: &value}}, topic)
-				if err == nil && len(r) == 1 {
-					err = r[0].Err
-				}
-				return err
-			}},
-			{"see the partitions", func() error {
-				topics, err := adm.ListTopics(ctx, topic)
-				return first(err, topics.Error(), expect("partitions", len(topics[topic].Partitions), 4))
-			}},
-			{"read the configuration", func() error {
-				r, err := adm.DescribeTopicConfigs(ctx, topic)
-				if err != nil {
-					return err
-				}
-				for _, c := range r[0].Configs {
-					if c.Key == "retention.ms" {
-						return first(r[0].Err, expect("retention.ms", c.MaybeValue(), "7200000"))
-					}
-				}
-				return first(r[0].Err, errors.New("no retention.ms"))
-			}},
-			{"commit for a group without members", func() error {
-				var o kadm.Offsets
-				o.AddOffset(topic, 0, 0, -1)
-				r, err := adm.CommitOffsets(ctx, group, o)
-				return first(err, r.Error())
-			}},
-			{"list groups", func() error {
-				groups, err := adm.ListGroups(ctx)
-				return first(err, expect("listed", slices.Contains(groups.Groups(), group), true))
-			}},
-			{"describe the group", func() error {
-				groups, err := adm.DescribeGroups(ctx, group)
-				return first(err, groups.Error(), expect("state", groups[group].State, "Empty"))
-			}},
-			{"delete the group", func() error {
-				r, err := adm.DeleteGroups(ctx, group)
-				if err == nil {
-					err = r.Error()
-				}
-				return unless(err, kerr.GroupIDNotFound)
-			}},
-			{"delete the topic", func() error {
-				r, err := adm.DeleteTopics(ctx, topic)
-				if err == nil {
-					err = r.Error()
-				}
-				return unless(err, kerr.UnknownTopicOrPartition)
-			}},
-		}
-		for _, call := range calls {
-			if err := program.Patiently(ctx, call.name, call.do); err != nil {
-				return err
+	return program.Administer(ctx, job, program.Admin{
+		CreateTopic: func(topic string, partitions int32, retention string) error {
+			_, err := adm.CreateTopic(ctx, partitions, 3, map[string]*string{"retention.ms": &retention}, topic)
+			return unless(err, kerr.TopicAlreadyExists)
+		},
+		Partitions: func(topic string) (int, error) {
+			topics, err := adm.ListTopics(ctx, topic)
+			return len(topics[topic].Partitions), first(err, topics.Error())
+		},
+		AddPartitions: func(topic string, total int32) error {
+			r, err := adm.UpdatePartitions(ctx, int(total), topic)
+			return unless(first(err, r.Error()), kerr.InvalidPartitions)
+		},
+		SetRetention: func(topic, milliseconds string) error {
+			r, err := adm.AlterTopicConfigs(ctx, []kadm.AlterConfig{{Name: "retention.ms", Value: &milliseconds}}, topic)
+			if err == nil && len(r) == 1 {
+				err = r[0].Err
 			}
-			program.Emit(program.Event{Event: "admin", Value: call.name})
-		}
-		time.Sleep(job.Pace)
-	}
-	return nil
+			return err
+		},
+		Retention: func(topic string) (string, error) {
+			r, err := adm.DescribeTopicConfigs(ctx, topic)
+			if err != nil {
+				return "", err
+			}
+			for _, c := range r[0].Configs {
+				if c.Key == "retention.ms" {
+					return c.MaybeValue(), r[0].Err
+				}
+			}
+			return "", first(r[0].Err, errors.New("no retention.ms"))
+		},
+		Commit: func(group, topic string) error {
+			var o kadm.Offsets
+			o.AddOffset(topic, 0, 0, -1)
+			r, err := adm.CommitOffsets(ctx, group, o)
+			return first(err, r.Error())
+		},
+		ListGroups: func() ([]string, error) {
+			groups, err := adm.ListGroups(ctx)
+			return groups.Groups(), err
+		},
+		GroupState: func(group string) (string, error) {
+			groups, err := adm.DescribeGroups(ctx, group)
+			return groups[group].State, first(err, groups.Error())
+		},
+		DeleteGroup: func(group string) error {
+			r, err := adm.DeleteGroups(ctx, group)
+			return unless(first(err, r.Error()), kerr.GroupIDNotFound)
+		},
+		DeleteTopic: func(topic string) error {
+			r, err := adm.DeleteTopics(ctx, topic)
+			return unless(first(err, r.Error()), kerr.UnknownTopicOrPartition)
+		},
+	})
 }
 
 // unless takes an error that says that an earlier try has done it all the same.
@@ -302,13 +275,6 @@ func first(errs ...error) error {
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func expect[T comparable](what string, got, want T) error {
-	if got != want {
-		return fmt.Errorf("%s: %v, expected %v", what, got, want)
 	}
 	return nil
 }
