@@ -44,7 +44,7 @@ func (t Trigger) Reached(p int32, now systems.Roles, leaderThen int, acked int64
 		len(part.ISR) >= t.ISRAtLeast
 }
 
-// Recovered: there is a controller, and every partition is led, has a full in-sync set and no replica offline. Without a controller the view may be one of
+// Recovered tells whether there is a controller, and every partition is led, has a full in-sync set and no replica offline. Without a controller the view may be one of
 // before the fault.
 func Recovered(r systems.Roles) bool {
 	for _, p := range r.Partitions {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -197,8 +196,6 @@ const (
 	raftQueue    = 256
 	raftDialTime = 500 * time.Millisecond
 )
-
-var errNoLeader = errors.New("the control plane has no leader")
 
 func (l *raftLink) send(m *raftpb.Message) {
 	if len(l.queue) < raftQueue {
