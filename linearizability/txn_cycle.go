@@ -92,8 +92,13 @@ func (t *transactions) explain(g *txnGraph, nodes []int32) {
 		orders = append(orders, inTime.set())
 	}
 	for _, order := range orders {
-		if len(orders) > 1 && len(g.view(dependenciesOnly|order, false).components()) == 0 {
-			continue
+		var all *txnGraph // the view of the last class, in which every cycle is
+		var cyclic [][]int32
+		if len(orders) > 1 || t.options.Level <= Serializable {
+			all = g.view(dependenciesOnly|order, false)
+			if cyclic = all.components(); len(cyclic) == 0 {
+				continue
+			}
 		}
 		found := false
 		var apart []int32 // of each node of the view of the third class its component
@@ -101,7 +106,12 @@ func (t *transactions) explain(g *txnGraph, nodes []int32) {
 			if class.level < t.options.Level {
 				continue
 			}
-			for _, c := range g.search(class, order, &apart) {
+			v, components := all, cyclic
+			if class.apart || class.of != dependenciesOnly {
+				v = g.view(class.of|order, class.apart)
+				components = v.components()
+			}
+			for _, c := range v.search(class, components, &apart) {
 				for i, n := range c.txns {
 					c.txns[i] = nodes[n]
 				}
@@ -119,52 +129,51 @@ func (t *transactions) explain(g *txnGraph, nodes []int32) {
 // write-after-read, out of which no other leads. A closed walk of that graph is one in which no two of them follow each other.
 func (g *txnGraph) view(of dependencies, apart bool) *txnGraph {
 	of |= onwards.set()
-	size := len(g.to)
+	twice := int32(1)
 	if apart {
-		size *= 2
+		twice = 2
 	}
-	edges := make([]txnEdge, 0, size)
-	for n := range g.nodes() {
-		for _, e := range g.edges(n) {
+	v := emptyGraph(int(twice*g.nodes()), int(twice)*len(g.to))
+	v.real = twice * g.real
+	for i := range twice * g.nodes() {
+		for _, e := range g.edges(i / twice) {
 			k := kindOfEdge(e)
 			switch to := target(e); {
 			case k.set()&of == 0:
 			case !apart:
-				edges = append(edges, txnEdge{n, e})
-			case k == readWrite:
-				edges = append(edges, edgeTo(2*n, 2*to+1, k))
+				v.to = append(v.to, e)
+			case k == readWrite && i%2 == 0:
+				v.to = append(v.to, edgeInto(2*to+1, k))
+			case k == readWrite: // does not follow another
 			case k == onwards:
-				edges = append(edges, edgeTo(2*n, 2*to, k), edgeTo(2*n+1, 2*to+1, k))
+				v.to = append(v.to, edgeInto(2*to+i%2, k))
 			default:
-				edges = append(edges, edgeTo(2*n, 2*to, k), edgeTo(2*n+1, 2*to, k))
+				v.to = append(v.to, edgeInto(2*to, k))
 			}
 		}
+		v.endRow()
 	}
-	if apart {
-		return newTxnGraph(2*g.nodes(), 2*g.real, edges)
-	}
-	return newTxnGraph(g.nodes(), g.real, edges)
+	return v
 }
 
 // searchBudget bounds the edges that are looked at for the shortest cycle of one kind in one component; the first search always ends.
 const searchBudget = 4_000_000
 
-// search finds one short cycle of a class in each component that has one.
+// search finds one short cycle of a class in each component of its view that has one.
 //
 // The third class leaves in apart the component of each node of its view, from 1; the fourth passes over the write-after-reads within one of them.
-func (g *txnGraph) search(class circle, order dependencies, apart *[]int32) []cycle {
-	v := g.view(class.of|order, class.apart)
+func (g *txnGraph) search(class circle, components [][]int32, apart *[]int32) []cycle {
 	var found []cycle
 	if class.apart {
-		*apart = make([]int32, v.nodes())
+		*apart = make([]int32, g.nodes())
 	}
-	for number, nodes := range v.components() {
+	for number, nodes := range components {
 		if class.apart {
 			for _, n := range nodes {
 				(*apart)[n] = int32(number + 1)
 			}
 		}
-		c := v.part(nodes)
+		c := g.part(nodes)
 		original := func(n int32) int32 {
 			if n = nodes[n]; class.apart {
 				n /= 2

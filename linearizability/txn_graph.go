@@ -36,7 +36,8 @@ type txnEdge struct {
 	to   uint32
 }
 
-func edgeTo(from, to int32, d dependency) txnEdge { return txnEdge{from, uint32(to)<<3 | uint32(d)} }
+func edgeTo(from, to int32, d dependency) txnEdge { return txnEdge{from, edgeInto(to, d)} }
+func edgeInto(to int32, d dependency) uint32      { return uint32(to)<<3 | uint32(d) }
 
 // target and kind take an edge apart.
 func target(e uint32) int32          { return int32(e >> 3) }
@@ -59,6 +60,13 @@ func newTxnGraph(nodes, real int32, edges []txnEdge) *txnGraph {
 	return g
 }
 
+// emptyGraph has no nodes yet: each row is added to to, and ended with endRow.
+func emptyGraph(nodes, edges int) *txnGraph {
+	return &txnGraph{start: make([]int32, 1, nodes+1), to: make([]uint32, 0, edges)}
+}
+
+func (g *txnGraph) endRow() { g.start = append(g.start, int32(len(g.to))) }
+
 func (g *txnGraph) nodes() int32 { return int32(len(g.start) - 1) }
 
 func (g *txnGraph) edges(n int32) []uint32 { return g.to[g.start[n]:g.start[n+1]] }
@@ -67,12 +75,11 @@ func (g *txnGraph) edges(n int32) []uint32 { return g.to[g.start[n]:g.start[n+1]
 func (g *txnGraph) components() [][]int32 {
 	n := g.nodes()
 	const unseen, closed = 0, -1
-	low := make([]int32, n)   // unseen, closed, or the least number that can be reached, counted from 1
+	low := make([]int32, n)   // unseen, the least number that can be reached, counted from 1, closed, or closed−i: closed in the i-th component, counted from 1
 	index := make([]int32, n) // number of a node in the order of visits; next edge while it is on the path
 	next := make([]int32, n)
 	var path, stack []int32
-	var found [][]int32
-	count := int32(0)
+	count, many := int32(0), int32(0)
 	for root := range n {
 		if low[root] != unseen || g.start[root] == g.start[root+1] {
 			continue
@@ -98,7 +105,7 @@ func (g *txnGraph) components() [][]int32 {
 					deeper = true
 					break
 				}
-				if low[w] != closed {
+				if low[w] > unseen {
 					low[v] = min(low[v], low[w])
 				}
 			}
@@ -113,22 +120,42 @@ func (g *txnGraph) components() [][]int32 {
 			if low[v] != index[v] {
 				continue
 			}
-			from := len(stack) - 1
-			for stack[from] != v {
-				from--
+			from, as := len(stack)-1, int32(closed)
+			if stack[from] != v {
+				many++
+				as -= many
 			}
-			if len(stack)-from > 1 {
-				c := slices.Clone(stack[from:])
-				slices.Sort(c)
-				found = append(found, c)
+			for ; stack[from] != v; from-- {
+				low[stack[from]] = as
 			}
-			for _, w := range stack[from:] {
-				low[w] = closed
-			}
+			low[v] = as
 			stack = stack[:from]
 		}
 	}
-	slices.SortFunc(found, func(a, b []int32) int { return cmpInt(a[0], b[0]) })
+	return gather(low, closed, many)
+}
+
+// gather gives the nodes of each of so many components, the i-th of which is marked as closed−i: sorted, and by the least of each.
+func gather(marks []int32, closed, many int32) [][]int32 {
+	size, place := make([]int32, many+1), make([]int32, many+1)
+	for _, m := range marks {
+		if m < closed {
+			size[closed-m]++
+		}
+	}
+	found := make([][]int32, 0, many)
+	for n, m := range marks {
+		if m >= closed {
+			continue
+		}
+		i := closed - m
+		if place[i] == 0 {
+			found = append(found, make([]int32, 0, size[i]))
+			place[i] = int32(len(found))
+		}
+		c := &found[place[i]-1]
+		*c = append(*c, int32(n))
+	}
 	return found
 }
 
@@ -138,19 +165,19 @@ func (g *txnGraph) part(nodes []int32) *txnGraph {
 		return g
 	}
 	number := numbering(nodes, g.nodes())
-	p := int32(0)
-	var edges []txnEdge
-	for i, n := range nodes {
+	p := emptyGraph(len(nodes), 0)
+	for _, n := range nodes {
 		if n < g.real {
-			p++
+			p.real++
 		}
 		for _, e := range g.edges(n) {
 			if to := number(target(e)); to != none {
-				edges = append(edges, edgeTo(int32(i), to, kindOfEdge(e)))
+				p.to = append(p.to, edgeInto(to, kindOfEdge(e)))
 			}
 		}
+		p.endRow()
 	}
-	return newTxnGraph(int32(len(nodes)), p, edges)
+	return p
 }
 
 // numbering finds the place of a node among some, −1 if it is not one of them: by a map where they are few, else by an array.

@@ -30,8 +30,10 @@ var txnChecker = Checker{"transactions", []string{"linearizability"}, "^Test(Tra
 
 	// Components and cycles.
 	{"linearizability/txn_graph.go", `low[parent] = min(low[parent], low[v])`, `low[parent] = min(low[parent], index[v])`, "what a node reaches is not handed up"},
-	{"linearizability/txn_graph.go", `if low[w] != closed {`, `if true {`, "closed components are joined again"},
-	{"linearizability/txn_cycle.go", `edges = append(edges, edgeTo(2*n, 2*to+1, k))`, `edges = append(edges, edgeTo(2*n, 2*to, k))`, "snapshot isolation forbids neighbouring anti-dependencies"},
+	{"linearizability/txn_graph.go", `if low[w] > unseen {`, `if true {`, "closed components are joined again"},
+	{"linearizability/txn_graph.go", `as -= many`, `as--`, "all components count as one"},
+	{"linearizability/txn_cycle.go", `edgeInto(2*to+1, k)`, `edgeInto(2*to, k)`, "snapshot isolation forbids neighbouring anti-dependencies"},
+	{"linearizability/txn_cycle.go", `edgeInto(2*to+i%2, k)`, `edgeInto(2*to, k)`, "behind a node that stands for several an anti-dependency is forgotten"},
 	{"linearizability/txn_cycle.go", `if class.level < t.options.Level {`, `if class.level > t.options.Level {`, "levels look for each other's cycles"},
 	{"linearizability/txn_cycle.go", `case misses == 1:`, `case misses <= 2:`, "G2-item is called G-single"},
 
