@@ -20,20 +20,23 @@ type exposure struct {
 	out        [][]int // nodes that were out of the in-sync set since then, by partition
 	exposed    bool
 	// last, by partition, is who led it alone in the in-sync set when it was killed, after the last loss of anything; 0: nobody. It has everything, and as the last
-	// known leader it, and nobody who lost anything, leads when it is back (KIP-966).
+	// known leader it, and nobody who lost anything, leads when it is back (KIP-966). That takes that whoever lost something has registered since: until then it
+	// counts for what it was, and may be eligible.
 	last  []int
+	away  []int         // nodes that lost something and have not registered since
 	roles systems.Roles // at the last look
 }
 
 func (e *exposure) strike(k nemesis.Kind, nodes []int) {
 	switch {
 	case k == nemesis.DiskWipe, k == nemesis.PowerLoss && !e.flushed:
-		e.lost = append(e.lost, nodes...)
+		e.lost, e.away = append(e.lost, nodes...), append(e.away, nodes...)
 		clear(e.last)
 	case k.Down(), k == nemesis.DiskError, k == nemesis.DiskFull:
 		e.weak = append(e.weak, nodes...)
 		for p, part := range e.roles.Partitions {
-			if k == nemesis.Kill && len(part.ISR) == 1 && part.ISR[0] == part.Leader && slices.Contains(nodes, part.Leader) && !slices.Contains(e.lost, part.Leader) {
+			if k == nemesis.Kill && len(part.ISR) == 1 && part.ISR[0] == part.Leader && slices.Contains(nodes, part.Leader) && !slices.Contains(e.lost, part.Leader) &&
+				!slices.ContainsFunc(part.Replicas, func(n int) bool { return slices.Contains(e.away, n) }) {
 				e.last[p] = part.Leader
 			}
 		}
@@ -46,6 +49,9 @@ func (e *exposure) look(r systems.Roles) {
 	for len(e.partitions) < len(r.Partitions) {
 		e.partitions, e.out, e.last = append(e.partitions, nil), append(e.out, nil), append(e.last, 0)
 	}
+	e.away = slices.DeleteFunc(e.away, func(n int) bool {
+		return !slices.ContainsFunc(r.Partitions, func(p systems.PartitionRoles) bool { return slices.Contains(p.Offline, n) })
+	})
 	whole := nemesis.Recovered(r)
 	for p, part := range r.Partitions {
 		e.partitions[p] = part.Replicas

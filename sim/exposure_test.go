@@ -37,6 +37,17 @@ func TestTheLastOneInSyncSparesWhatItHas(t *testing.T) {
 	}
 	e = &exposure{}
 	e.look(roles(3, 1, 2, 3))
+	e.strike(nemesis.DiskFull, []int{1})
+	e.strike(nemesis.PowerLoss, []int{2})
+	away := roles(3, 3)
+	away.Partitions[0].Offline = []int{2}
+	e.look(away)
+	e.strike(nemesis.Kill, []int{3})
+	if !e.exposed {
+		t.Error("loss is not permitted although a broker that lost power, and did not say so yet, may be eligible")
+	}
+	e = &exposure{}
+	e.look(roles(3, 1, 2, 3))
 	e.strike(nemesis.PowerLoss, []int{2})
 	e.look(roles(3, 1, 3))
 	e.strike(nemesis.Kill, []int{1, 3})
