@@ -23,10 +23,11 @@ type Case struct {
 	Unclean     bool   `json:"unclean_election"`
 	FlushEach   bool   `json:"flush_each"`
 	Clients     int    `json:"clients"`
-	Rate        int    `json:"rate"`              // records per second of all producers; 0: as fast as they can
-	LoadMS      int64  `json:"load_ms"`           // virtual
-	Deletes     bool   `json:"deletes,omitempty"` // the older part of the log is deleted now and then
-	Store       string `json:"store"`             // "memory", or "segment": the broker's own, on a simulated disk
+	Rate        int    `json:"rate"`                // records per second of all producers; 0: as fast as they can
+	LoadMS      int64  `json:"load_ms"`             // virtual
+	InFlight    bool   `json:"in_flight,omitempty"` // some producers have several writes under way
+	Deletes     bool   `json:"deletes,omitempty"`   // the older part of the log is deleted now and then
+	Store       string `json:"store"`               // "memory", or "segment": the broker's own, on a simulated disk
 	Plant       string `json:"plant,omitempty"`
 	Timers      Timers `json:"timers"`
 	Net         Net    `json:"net"`
@@ -128,6 +129,8 @@ func (c Case) Validate() error {
 		return bad("acks", c.Acks, "0, 1 or −1 (all)")
 	case c.Idempotent && c.Acks != -1:
 		return bad("idempotent", c.Idempotent, "false unless acks is −1")
+	case c.InFlight && !c.Idempotent:
+		return bad("in_flight", c.InFlight, "false unless producers are idempotent")
 	case c.Clients < 1 || c.Clients > 128:
 		return bad("clients", c.Clients, "1 to 128")
 	case c.Rate < 0:

@@ -71,9 +71,23 @@ func (c *conn) RoundTrip(req kmsg.Request, timeout time.Duration) (kmsg.Response
 	if p, ok := req.(*kmsg.ProduceRequest); ok && p.Acks == 0 {
 		return nil, nil
 	}
-	m, err := c.link.Await(c.e.t, timeout)
+	m, err := c.link.Next(c.e.t, timeout)
 	if err != nil {
 		return nil, fmt.Errorf("%s v%d to %s: %w", kmsg.NameForKey(req.Key()), req.GetVersion(), c.addr, err)
+	}
+	return m.(kmsg.Response), nil
+}
+
+// Send and Receive implement workloads.Pipeline.
+func (c *conn) Send(req kmsg.Request) error {
+	c.link.Post(req)
+	return nil
+}
+
+func (c *conn) Receive(timeout time.Duration) (kmsg.Response, error) {
+	m, err := c.link.Next(c.e.t, timeout)
+	if err != nil {
+		return nil, fmt.Errorf("an answer from %s: %w", c.addr, err)
 	}
 	return m.(kmsg.Response), nil
 }

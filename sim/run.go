@@ -301,6 +301,9 @@ func (r *run) load(t *world.Task) {
 	r.mark("load")
 	r.loadBegan = t.Now()
 	workers := r.workload.Workers()
+	if r.c.InFlight {
+		workers = append(workers, r.workload.PipelinedWriters()...)
+	}
 	if r.c.Deletes {
 		workers = append(workers, r.workload.Deleters()...)
 	}

@@ -81,6 +81,7 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 		c.Store = "segment"
 	}
 	c.Deletes = often(15)
+	c.InFlight = often(30) && c.Idempotent
 	c.Schedule = c.generate(kinds, true)
 	return c
 }

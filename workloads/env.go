@@ -35,3 +35,12 @@ type Conn interface {
 	RoundTrip(req kmsg.Request, timeout time.Duration) (kmsg.Response, error)
 	Close()
 }
+
+// Pipeline is a Conn that can have several requests under way. Answers come in the order of the requests.
+type Pipeline interface {
+	Conn
+	// Send sends a request and does not wait. An error leaves it open what arrived.
+	Send(req kmsg.Request) error
+	// Receive waits for the next answer. After any error the connection is of no more use.
+	Receive(timeout time.Duration) (kmsg.Response, error)
+}

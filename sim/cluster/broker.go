@@ -345,7 +345,8 @@ func boolText(b bool) string { return strconv.FormatBool(b) }
 
 // accept takes a connection: what it returns is called for each message that arrives.
 func (b *broker) accept(c *world.Conn) func(any) {
-	return func(m any) { b.serve(c, m) }
+	var l line
+	return func(m any) { b.serve(c, &l, m) }
 }
 
 // known tells whether the party is one of the cluster's nodes.

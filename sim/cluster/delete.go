@@ -6,12 +6,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ackproof/broker/core/partition"
-	"ackproof/sim/world"
 )
 
 // deletion is a DeleteRecords request under way: it is answered when every in-sync replica has raised its log start (R25).
 type deletion struct {
-	c    *world.Conn
+	c    *turn
 	resp *kmsg.DeleteRecordsResponse
 	left int
 }
@@ -33,7 +32,7 @@ func (d *deletion) finish() {
 	}
 }
 
-func (b *broker) deleteRecords(c *world.Conn, q *kmsg.DeleteRecordsRequest) {
+func (b *broker) deleteRecords(c *turn, q *kmsg.DeleteRecordsRequest) {
 	d := &deletion{c: c, resp: q.ResponseKind().(*kmsg.DeleteRecordsResponse), left: 1}
 	deadline := b.n.clock().Add(time.Duration(max(q.TimeoutMillis, 0)) * time.Millisecond)
 	d.resp.Topics = make([]kmsg.DeleteRecordsResponseTopic, len(q.Topics))

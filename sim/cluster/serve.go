@@ -19,12 +19,15 @@ import (
 )
 
 // serve takes one message of a connection: a request of Kafka's protocol as kmsg's struct, which is not changed, or a message of raft.
-func (b *broker) serve(c *world.Conn, m any) {
-	switch q := m.(type) {
-	case *raftpb.Message:
-		if b.known(c.Dialer()) {
+func (b *broker) serve(conn *world.Conn, l *line, m any) {
+	if q, ok := m.(*raftpb.Message); ok {
+		if b.known(conn.Dialer()) {
 			b.control.offer(controller.Message{Message: q})
 		}
+		return
+	}
+	c := l.join(conn)
+	switch q := m.(type) {
 	case *kmsg.ApiVersionsRequest:
 		c.Reply(q.ResponseKind())
 	case *kmsg.ProduceRequest:
@@ -72,7 +75,7 @@ func (b *broker) lookUp(name string, id [16]byte, byID bool, index int32) (*repl
 }
 
 // produce is a Produce request under way.
-func (b *broker) produce(c *world.Conn, q *kmsg.ProduceRequest) {
+func (b *broker) produce(c *turn, q *kmsg.ProduceRequest) {
 	p := &produce{c: c, resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, left: 1}
 	deadline := b.n.clock().Add(time.Duration(max(q.TimeoutMillis, 0)) * time.Millisecond)
 	for i := range q.Topics {
@@ -112,7 +115,7 @@ func (b *broker) produce(c *world.Conn, q *kmsg.ProduceRequest) {
 }
 
 type produce struct {
-	c    *world.Conn
+	c    *turn
 	resp *kmsg.ProduceResponse
 	acks int16
 	left int
@@ -143,6 +146,7 @@ func (p *produce) finish() {
 		p.c.Reply(p.resp)
 		return
 	}
+	p.c.Skip()
 	for _, t := range p.resp.Topics {
 		for _, o := range t.Partitions {
 			if o.ErrorCode != 0 {
@@ -153,7 +157,7 @@ func (p *produce) finish() {
 	}
 }
 
-func (b *broker) metadata(c *world.Conn, q *kmsg.MetadataRequest) {
+func (b *broker) metadata(c *turn, q *kmsg.MetadataRequest) {
 	answer := func() {
 		resp := q.ResponseKind().(*kmsg.MetadataResponse)
 		resp.Default()
@@ -236,7 +240,7 @@ func (b *broker) epochEnds(q *kmsg.OffsetForLeaderEpochRequest) kmsg.Response {
 const requestTime = 30 * time.Second
 
 // initProducerID hands out ids from blocks that the controller gives (R30). What is left of a block when the broker dies is never used.
-func (b *broker) initProducerID(c *world.Conn, q *kmsg.InitProducerIDRequest) {
+func (b *broker) initProducerID(c *turn, q *kmsg.InitProducerIDRequest) {
 	answer := func() {
 		resp := q.ResponseKind().(*kmsg.InitProducerIDResponse)
 		resp.ProducerID, resp.ProducerEpoch = b.producers.next, 0
@@ -273,7 +277,7 @@ func (b *broker) initProducerID(c *world.Conn, q *kmsg.InitProducerIDRequest) {
 // its time, and reads all again.
 type fetch struct {
 	b        *broker
-	c        *world.Conn
+	c        *turn
 	resp     *kmsg.FetchResponse
 	slots    []*fetchSlot
 	minBytes int
@@ -293,7 +297,7 @@ type fetchSlot struct {
 	reply    partition.FetchReply
 }
 
-func (b *broker) fetch(c *world.Conn, q *kmsg.FetchRequest) {
+func (b *broker) fetch(c *turn, q *kmsg.FetchRequest) {
 	f := &fetch{b: b, c: c, resp: q.ResponseKind().(*kmsg.FetchResponse), minBytes: int(q.MinBytes), maxBytes: int(q.MaxBytes)}
 	id, epoch := q.ReplicaID, int64(-1)
 	if q.Version >= 15 {

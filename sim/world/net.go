@@ -261,12 +261,12 @@ func (c *Conn) end(dialer bool, why error) {
 	}
 }
 
-// Link is the dialler's end of a connection, for a task: one request at a time.
+// Link is the dialler's end of a connection, for a task: one request at a time with Send and Await, or several with Post and Next.
 type Link struct {
-	c      *Conn
-	news   *Signal
-	answer any
-	failed error
+	c       *Conn
+	news    *Signal
+	answers []any // that came and were not taken
+	failed  error
 }
 
 // Dial connects to a party. news, which may be shared, is broadcast when an answer has come or the connection is at an end. The error tells that nothing
@@ -279,7 +279,7 @@ func (n *Net) Dial(t *Task, from, to nemesis.Party, limit time.Duration, news *S
 	}
 	l := &Link{c: c, news: news}
 	target := n.host(to)
-	c.ends[0] = end{process: t.p, open: true, message: func(m any) { l.answer = m; l.news.Broadcast() }, closed: func(err error) { l.failed = err; l.news.Broadcast() }}
+	c.ends[0] = end{process: t.p, open: true, message: func(m any) { l.answers = append(l.answers, m); l.news.Broadcast() }, closed: func(err error) { l.failed = err; l.news.Broadcast() }}
 	if target.process == nil {
 		// The machine is there, the port is not.
 		t.Sleep(2 * n.draw())
@@ -310,14 +310,26 @@ func (n *Net) Dial(t *Task, from, to nemesis.Party, limit time.Duration, news *S
 
 // Send sends a request; Answer tells what came.
 func (l *Link) Send(message any) {
-	l.answer = nil
+	l.answers = l.answers[:0]
 	l.c.send(true, message)
+}
+
+// Post sends a request behind others that are not answered yet.
+func (l *Link) Post(message any) { l.c.send(true, message) }
+
+// Next waits for the next answer, and takes it.
+func (l *Link) Next(t *Task, limit time.Duration) (any, error) {
+	m, err := l.Await(t, limit)
+	if m != nil {
+		l.answers = l.answers[1:]
+	}
+	return m, err
 }
 
 // Answer is what has come since the last Send: an answer, an error, or neither yet.
 func (l *Link) Answer() (any, error) {
-	if l.answer != nil {
-		return l.answer, nil
+	if len(l.answers) > 0 {
+		return l.answers[0], nil
 	}
 	return nil, l.failed
 }

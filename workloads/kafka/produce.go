@@ -26,7 +26,10 @@ type Produced struct {
 // the broker recognises it, so a later answer settles the earlier attempts too. A plain batch is sent once. NotApplied means that no
 // attempt can have been applied.
 func (c *Client) Produce(b Batch, deadline time.Duration) Produced {
-	until := c.env.Now() + deadline
+	return c.produce(b, c.produceRequest(b), c.env.Now()+deadline)
+}
+
+func (c *Client) produceRequest(b Batch) *kmsg.ProduceRequest {
 	req := kmsg.NewPtrProduceRequest()
 	req.Version = versionProduce
 	req.Acks = c.cfg.Acks
@@ -37,7 +40,11 @@ func (c *Client) Produce(b Batch, deadline time.Duration) Produced {
 	topic := kmsg.NewProduceRequestTopic()
 	topic.Topic, topic.Partitions = c.cfg.Topic, []kmsg.ProduceRequestTopicPartition{part}
 	req.Topics = []kmsg.ProduceRequestTopic{topic}
+	return req
+}
 
+// produce sends the request until its fate is known or the time has come.
+func (c *Client) produce(b Batch, req *kmsg.ProduceRequest, until time.Duration) Produced {
 	result := Produced{Outcome: NotApplied, Code: NoRoute, Offset: -1}
 	for {
 		one := c.produceOnce(b.Partition, req)
@@ -80,12 +87,17 @@ func (c *Client) produceOnce(partition int32, req *kmsg.ProduceRequest) Produced
 	case kresp == nil: // acks=0: the broker does not answer; sent is all that there is to acknowledge
 		return Produced{Outcome: Applied, Offset: -1, Node: leader.Node}
 	}
+	return c.produced(kresp, partition, leader.Node)
+}
+
+// produced reads the answer of a node.
+func (c *Client) produced(kresp kmsg.Response, partition, node int32) Produced {
 	for _, t := range kresp.(*kmsg.ProduceResponse).Topics {
 		for _, p := range t.Partitions {
 			if p.Partition != partition || t.Topic != c.cfg.Topic {
 				continue
 			}
-			out := Produced{Outcome: ProduceOutcome(p.ErrorCode), Code: p.ErrorCode, Offset: -1, Node: leader.Node}
+			out := Produced{Outcome: ProduceOutcome(p.ErrorCode), Code: p.ErrorCode, Offset: -1, Node: node}
 			if out.Outcome == Applied {
 				out.Code = 0
 				if p.ErrorCode == 0 {
@@ -95,7 +107,7 @@ func (c *Client) produceOnce(partition int32, req *kmsg.ProduceRequest) Produced
 			return out
 		}
 	}
-	return Produced{Outcome: Unknown, Code: NoAnswer, Offset: -1, Node: leader.Node} // an answer about something else
+	return Produced{Outcome: Unknown, Code: NoAnswer, Offset: -1, Node: node} // an answer about something else
 }
 
 // InitProducerID asks any broker for a new producer id, for idempotent writes.
