@@ -27,6 +27,14 @@ var clients = []client{
 		name: "franz-go", about: "Go", prepare: goProgram("franz"), idempotent: true, assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
 	},
 	{
+		name: "kcat", about: "the shell's; librdkafka as the system has it", prepare: installed("kcat", goProgram("kcat")), idempotent: true,
+		assignors: []string{"range", "roundrobin", "cooperative-sticky"}, noKIP848: "librdkafka has it from 2.12 on", noAdmin: "kcat lists and asks only",
+	},
+	{
+		name: "kafkajs", about: "JavaScript", prepare: kafkajs, idempotent: true, noCodecs: []string{"lz4", "zstd"}, assignors: []string{"roundrobin"},
+		noKIP848: "the library has not got it",
+	},
+	{
 		name: "sarama", about: "Go, as to a broker of version 2.8, its default", prepare: goProgram("sarama"), idempotent: true,
 		assignors: []string{"range", "sticky", "roundrobin"}, noKIP848: "the library has not got it",
 	},
@@ -42,6 +50,25 @@ func goProgram(name string) func(context.Context, string) ([]string, error) {
 		binary := filepath.Join(dir, name)
 		return []string{binary}, tool(ctx, ".", "go", "build", "-o", binary, "./clients/"+name)
 	}
+}
+
+// installed demands a tool before it prepares.
+func installed(name string, prepare func(context.Context, string) ([]string, error)) func(context.Context, string) ([]string, error) {
+	return func(ctx context.Context, dir string) ([]string, error) {
+		if _, err := exec.LookPath(name); err != nil {
+			return nil, fmt.Errorf("%w; it must be installed", err)
+		}
+		return prepare(ctx, dir)
+	}
+}
+
+// kafkajs installs the library beside a copy of its program.
+func kafkajs(ctx context.Context, dir string) ([]string, error) {
+	if err := os.CopyFS(filepath.Join(dir, "program"), os.DirFS("clients/kafkajs")); err != nil {
+		return nil, err
+	}
+	script := filepath.Join(dir, "program", "main.js")
+	return []string{"node", script}, tool(ctx, filepath.Dir(script), "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
 }
 
 // with sets a variable of the program's environment.

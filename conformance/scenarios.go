@@ -108,7 +108,7 @@ func (s *stage) produceOne(codec string, number uint8, n int, pace time.Duration
 	if err != nil {
 		return err
 	}
-	if err := complete("acknowledged", saw.acked, 0, n, true); err != nil {
+	if err := acknowledged(saw.acked, n); err != nil {
 		return err
 	}
 	if err := complete("stored", events(log), 0, n, s.client.idempotent || !s.kills); err != nil {
