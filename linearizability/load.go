@@ -216,7 +216,7 @@ func (h *history) written(r histories.Run, first int32) {
 		p.spans = append(p.spans, span{r.Sequence, int32(len(p.records)), r.Count})
 	}
 	for i := range r.Count {
-		p.records = append(p.records, first+i)
+		p.records = push(p.records, first+i)
 	}
 }
 

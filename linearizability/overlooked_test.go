@@ -2,6 +2,7 @@ package linearizability
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -192,14 +193,43 @@ func TestEndsAreComparedInOrder(t *testing.T) {
 	epochs.answer(histories.EndOffset, 2, 3)
 	epochs.answer(histories.EndOffset, 5, 1) // deposed, and does not know it
 	epochs.answer(histories.EndOffset, 3, 3)
+	long := &script{} // asked before the others had an answer
+	long.acked(0, 1, 0, 5)
+	late := long.begin(histories.Event{Kind: histories.EndOffset})
+	long.answer(histories.EndOffset, 5, 1)
+	long.answer(histories.EndOffset, 5, 1)
+	late(histories.Event{Offset: 3, LeaderEpoch: 1})
 	for name, c := range map[string]struct {
 		s    *script
 		want int64
-	}{"overlap": {overlap, 0}, "epochs": {epochs, 1}} {
+	}{"overlap": {overlap, 0}, "epochs": {epochs, 1}, "long": {long, 0}} {
 		c.s.drain(9, 5, at(0, 1, 0, 5))
 		if got, _ := decide(t, c.s, strong(), whole()).anomalies(); got[model.StaleEndOffset] != c.want {
 			t.Errorf("%s: %d stale ends, want %d", name, got[model.StaleEndOffset], c.want)
 		}
+	}
+}
+
+// TestTheLoadBeginsTheCount: what passed before the load began is not a time without an acknowledgement, and what passed after it is.
+func TestTheLoadBeginsTheCount(t *testing.T) {
+	s := &script{}
+	send := func(seq int64, at time.Duration) {
+		end := s.send(1, seq, 1)
+		s.events[len(s.events)-1].Time = at
+		end(histories.Event{Offset: seq})
+		s.events[len(s.events)-1].Time = at
+	}
+	send(0, time.Second)
+	s.phase("load")
+	s.events[len(s.events)-1].Time = time.Minute
+	send(1, time.Minute+3*time.Second)
+	send(2, time.Minute+5*time.Second)
+	a, err := CheckLog(histories.Events(s.events), strong(), whole(), Options{Floors: model.TestFloors()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.UnavailableMS["p0"]; got != 3000 {
+		t.Errorf("%d ms without an acknowledgement, want 3000", got)
 	}
 }
 

@@ -330,21 +330,19 @@ func (h *history) gaps(o *operation, position int64, f func(from, to int64)) {
 // genuine tells whether a written record may be read at all by this operation; if not, that is a finding.
 func (h *history) genuine(p *part, t *tally, op int32, offset int64, record int32) bool {
 	w := h.writerOf(record)
-	f := finding{claim: model.NoPhantom, part: p, offset: offset, record: record, other: none, a: h.records.at(record).writer, b: op, seen: true}
-	switch o := h.ops.at(op); {
+	var anomaly model.Anomaly
+	switch {
 	case w.partition != p.number:
-		f.anomaly = model.ForeignRecord
+		anomaly = model.ForeignRecord
 	case w.outcome == histories.Fail:
-		f.anomaly = model.Phantom
-	case w.inv > o.end:
-		f.anomaly = model.FutureRead
-		t.add(f)
-		return true // it is the record of that offset all the same
+		anomaly = model.Phantom
+	case w.inv > h.ops.at(op).end:
+		anomaly = model.FutureRead
 	default:
 		return true
 	}
-	t.add(f)
-	return false
+	t.add(finding{claim: model.NoPhantom, anomaly: anomaly, part: p, offset: offset, record: record, other: none, a: h.records.at(record).writer, b: op, seen: true})
+	return anomaly == model.FutureRead // it is the record of that offset all the same
 }
 
 // notWritten is the finding about a value that no operation wrote.
