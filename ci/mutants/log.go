@@ -13,7 +13,7 @@ var logChecker = Checker{"log", []string{"linearizability"}, "^Test(Planted|Unde
 	{"linearizability/part.go", `if covered < p.end {`, `if covered < p.end-1 {`, "a drain that missed the last offset is complete"},
 	{"linearizability/part.go", `case p.endOp == none:`, `case false:`, "the end of the log needs no proof"},
 	{"linearizability/part.go", `if end != p.end {`, `if end > p.end {`, "a shorter copy is no reason to doubt the end"},
-	{"linearizability/part.go", `case w.inv > h.ops.at(op).end:`, `case w.inv > o.end && false:`, "reads from the future are accepted"},
+	{"linearizability/part.go", `case w.inv > h.ops.at(op).end:`, `case w.inv > h.ops.at(op).end && false:`, "reads from the future are accepted"},
 	{"linearizability/part.go", `case w.outcome == histories.Fail:
 		anomaly = model.Phantom`, `case w.outcome == histories.Info:
 		anomaly = model.Phantom`, "an append of unknown outcome must not be read, a refused one may"},
