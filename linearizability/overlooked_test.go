@@ -233,6 +233,21 @@ func TestTheLoadBeginsTheCount(t *testing.T) {
 	}
 }
 
+// TestEndsBelowTheStart: an answer that counted offsets which were trimmed since is one that later answers must know of.
+func TestEndsBelowTheStart(t *testing.T) {
+	s := &script{}
+	s.answer(histories.EndOffset, 8, 1)
+	s.answer(histories.EndOffset, 5, 1)
+	s.answer(histories.StartOffset, 10, 1)
+	s.acked(10, 1, 0, 2)
+	s.phase("drain")
+	s.fetch(9, 10)(at(10, 1, 0, 2))
+	s.fetch(9, 12)()
+	if got, _ := decide(t, s, strong(), whole(), model.ReadAfterAck).anomalies(); got[model.StaleRead] != 1 {
+		t.Errorf("violated: %v, want one stale read", got)
+	}
+}
+
 // TestACopyMayBeTrimmed: a copy need not hold what lies below the start of the log.
 func TestACopyMayBeTrimmed(t *testing.T) {
 	s := &script{}
