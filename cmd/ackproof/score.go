@@ -64,7 +64,7 @@ a program without planted bugs.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.BoolVar(&f.sim, "sim", true, "in the simulator")
-	flags.BoolVar(&f.real, "real", false, "with real processes, by ackproof test")
+	flags.BoolVar(&f.real, "real", false, "with real processes instead, by ackproof test; --campaigns and --most are 3 by default then, and nothing is shrunk")
 	flags.StringVar(&f.plants, "plants", "", "bugs to look for, by id or name, separated by commas (default: all that the world can show)")
 	flags.IntVar(&f.campaigns, "campaigns", 10, "campaigns for each bug")
 	flags.IntVar(&f.most, "most", 150, "seeds after which a campaign gives up")
@@ -94,7 +94,22 @@ func (f scoreFlags) run(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	if f.json && f.markdown {
 		return usagef("--json with --markdown, expected one of them")
 	}
-	bugs, err := f.quarries(fault.Sim)
+	world, hunt := fault.Sim, f.simulated
+	if f.real {
+		if cmd.Flags().Changed("sim") && f.sim {
+			return usagef("--real with --sim, expected one of them")
+		}
+		world, hunt = fault.Real, f.withProcesses
+		if f.plants == "" {
+			f.plants = realByDefault
+		}
+		for name, usual := range map[string]*int{"campaigns": &f.campaigns, "most": &f.most} {
+			if !cmd.Flags().Changed(name) {
+				*usual = 3
+			}
+		}
+	}
+	bugs, err := f.quarries(world)
 	if err != nil {
 		return err
 	}
@@ -104,7 +119,7 @@ func (f scoreFlags) run(cmd *cobra.Command, stdout, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(orBackground(cmd.Context()), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintf(stderr, "first seed %d  (repeat with: --from %d)\n", f.from, f.from)
-	s, err := f.simulated(ctx, bugs, stderr)
+	s, err := hunt(ctx, bugs, stderr)
 	switch {
 	case ctx.Err() != nil:
 		return exitError{model.ExitInfrastructure, "interrupted"}
@@ -163,12 +178,18 @@ func (f scoreFlags) simulated(ctx context.Context, bugs []campaign.Quarry, stder
 	if err != nil {
 		return s, err
 	}
+	cpu := controls.CPUSecs
+	for _, t := range trails {
+		cpu += t.CPU
+	}
+	s.Made = campaign.Made{Command: strings.Join(append([]string{"ackproof"}, os.Args[1:]...), " "), Date: began.UTC().Format(time.DateOnly), CPUs: runtime.NumCPU(),
+		Seconds: time.Since(began).Seconds(), Share: cpu / time.Since(began).Seconds() / float64(min(f.jobs, runtime.NumCPU()))}
 	s.Controls, s.FalseAlarms, s.ControlsOpen = controls.Seeds, len(controls.Violated), len(controls.Failed)+controls.Verdicts[model.Undecided]+controls.Verdicts[model.NotTested]
 	for _, x := range controls.Violated {
 		fmt.Fprintf(stderr, "false alarm: seed %d without a bug: %v %v\n", x.Seed(), x.Anomalies, x.Broken)
 	}
 	for _, x := range slices.Concat(controls.Open, controls.Failed) {
-		fmt.Fprintf(stderr, "control of seed %d: %s\n", x.Seed(), strings.Join(append(x.Open, x.Failed), "; "))
+		fmt.Fprintf(stderr, "control of seed %d: %s\n", x.Seed(), firstLine(strings.Join(append(x.Open, x.Failed), "; ")))
 	}
 	progress.Phase("shrink", 0)
 	for i, q := range bugs {
@@ -177,7 +198,7 @@ func (f scoreFlags) simulated(ctx context.Context, bugs []campaign.Quarry, stder
 		for _, t := range own {
 			findings = append(findings, t.Finding())
 			for _, x := range t.Failed {
-				fmt.Fprintf(stderr, "%s, seed %d failed: %s\n", q.ID, x.Seed(), x.Failed)
+				fmt.Fprintf(stderr, "%s, seed %d failed: %s\n", q.ID, x.Seed(), firstLine(x.Failed))
 			}
 		}
 		p := campaign.NewPlantScore(q, "sim", findings)
@@ -190,6 +211,11 @@ func (f scoreFlags) simulated(ctx context.Context, bugs []campaign.Quarry, stder
 		progress.Tick(time.Since(began), fmt.Sprintf("%d of %d bugs", i+1, len(bugs)))
 	}
 	return s, nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }
 
 // scoreShrinkAtMost bounds the executions of each shrinking.

@@ -14,10 +14,21 @@ import (
 type Score struct {
 	Plants []PlantScore `json:"plants"`
 	// FalseAlarms are the controls that were violated: the same cases without the bug.
-	FalseAlarms int `json:"false_alarms"`
-	Controls    int `json:"controls"`
+	FalseAlarms int  `json:"false_alarms"`
+	Controls    int  `json:"controls"`
+	Made        Made `json:"made"`
 	// ControlsOpen are the controls that were undecided, not tested, or failed.
 	ControlsOpen int `json:"controls_open"`
+}
+
+// Made says how a score came to be.
+type Made struct {
+	Command string  `json:"command"`
+	Date    string  `json:"date"` // day, UTC
+	CPUs    int     `json:"cpus"`
+	Seconds float64 `json:"seconds"`
+	// Share of the processors that the cases got which they asked for; well below 1 the machine was busy with other things. CPU times suffer little by that. 0: not known.
+	Share float64 `json:"share"`
 }
 
 // PlantScore is how one bug fared in one world. Figures are medians over the campaigns; a campaign without a finding counts as worse than any with one.
@@ -185,9 +196,11 @@ func (s Score) Text() string {
 	return b.String() + "\n" + s.conclusion() + "\n"
 }
 
-// Markdown is the same table.
+// Markdown is the same table, with how it was made.
 func (s Score) Markdown() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "Made on %s by `%s`, with %d processors, in %.0f s%s.\n\n",
+		s.Made.Date, s.Made.Command, s.Made.CPUs, s.Made.Seconds, s.Made.busy())
 	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	line(header)
 	b.WriteString("|" + strings.Repeat("---|", len(header)) + "\n")
@@ -197,6 +210,16 @@ func (s Score) Markdown() string {
 		line(r)
 	}
 	return b.String() + "\n" + s.conclusion() + "\n"
+}
+
+func (m Made) busy() string {
+	switch {
+	case m.Share == 0:
+		return ""
+	case m.Share < 0.75:
+		return fmt.Sprintf("; the machine was busy with other things, the cases got %.0f%% of the processors that they asked for", 100*m.Share)
+	}
+	return "; the machine had nothing else to do"
 }
 
 func (s Score) conclusion() string {
