@@ -20,6 +20,7 @@ type client struct {
 	assignors  []string // of the classic protocol; the first is its default
 	noKIP848   string   // why it is left out
 	noAdmin    string
+	quietEnd   string // why members are told to stop only when there is nothing to take
 }
 
 var clients = []client{
@@ -29,6 +30,7 @@ var clients = []client{
 	{
 		name: "kcat", about: "the shell's; librdkafka as the system has it", prepare: installed("kcat", goProgram("kcat")), idempotent: true,
 		assignors: []string{"range", "roundrobin", "cooperative-sticky"}, noKIP848: "librdkafka has it from 2.12 on", noAdmin: "kcat lists and asks only",
+		quietEnd: "a record that comes in while kcat ends is committed, but not printed",
 	},
 	{
 		name: "kafkajs", about: "JavaScript", prepare: kafkajs, idempotent: true, noCodecs: []string{"lz4", "zstd"}, assignors: []string{"roundrobin"},

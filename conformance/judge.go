@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ackproof/conformance/program"
 )
@@ -16,6 +18,7 @@ import (
 // judge is the conductor's own client: it prepares topics and looks at the outcome, so that no client is judged by itself.
 type judge struct {
 	*kadm.Client
+	cl        *kgo.Client
 	bootstrap []string
 }
 
@@ -27,6 +30,7 @@ func newJudge(bootstrap string) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
+	j.cl = cl
 	j.Client = kadm.NewClient(cl)
 	return j, nil
 }
@@ -38,10 +42,39 @@ func (j *judge) client(opts ...kgo.Opt) (*kgo.Client, error) {
 // partitions of every topic that a scenario works on.
 const partitions = 6
 
-// topic makes a topic.
+// topic makes a topic, and waits until every broker knows it with all its leaders: brokers learn of it one after the other, and some clients take the word
+// of the first that they ask for final.
 func (j *judge) topic(ctx context.Context, name string) error {
-	_, err := j.CreateTopic(ctx, partitions, 3, nil, name)
-	return err
+	if _, err := j.CreateTopic(ctx, partitions, 3, nil, name); err != nil {
+		return err
+	}
+	for _, seed := range j.cl.SeedBrokers() {
+		err := program.Patiently(ctx, "a new topic", func() error {
+			q := kmsg.NewPtrMetadataRequest()
+			q.AllowAutoTopicCreation = false
+			t := kmsg.NewMetadataRequestTopic()
+			t.Topic = &name
+			q.Topics = append(q.Topics, t)
+			answer, err := seed.Request(ctx, q)
+			if err != nil {
+				return err
+			}
+			known := answer.(*kmsg.MetadataResponse).Topics[0]
+			if err := kerr.ErrorForCode(known.ErrorCode); err != nil {
+				return err
+			}
+			for _, p := range known.Partitions {
+				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("topic %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // write appends records from to from+n−1, the i-th to partition i modulo their number, with time stamps a second apart from begin on; codec is kgo's, pace the
@@ -137,6 +170,21 @@ func (j *judge) controller(ctx context.Context) (id int32, err error) {
 		return err
 	})
 	return id, err
+}
+
+// served gives what the brokers offer to clients.
+func (j *judge) served(ctx context.Context) (map[int16]versions, error) {
+	q := kmsg.NewPtrApiVersionsRequest()
+	q.Version = 3
+	answer, err := j.cl.Request(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("which APIs are served: %w", err)
+	}
+	served := map[int16]versions{}
+	for _, k := range answer.(*kmsg.ApiVersionsResponse).ApiKeys {
+		served[k.ApiKey] = versions{k.MinVersion, k.MaxVersion}
+	}
+	return served, nil
 }
 
 // whole waits until all brokers are back and every copy is in sync.

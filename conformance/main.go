@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -31,6 +32,7 @@ type options struct {
 	clients, scenarios string
 	parallel           int
 	keep               bool
+	write              string
 }
 
 func main() {
@@ -41,6 +43,7 @@ func main() {
 	flag.StringVar(&o.bootstrap, "bootstrap", "", "run against this cluster instead, without killing anything")
 	flag.IntVar(&o.parallel, "parallel", 1, "clients that run at the same time, each with a cluster of its own")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with logs and data")
+	flag.StringVar(&o.write, "write", "", "put the tables into this page, between its marks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -88,6 +91,11 @@ func run(ctx context.Context, o options) (passed bool, err error) {
 	}
 	all.Wait()
 	printTable(os.Stdout, results)
+	if o.write != "" {
+		if err := writePage(o.write, results); err != nil {
+			return false, err
+		}
+	}
 	passed = true
 	for _, r := range results {
 		if r.err != nil {
@@ -126,6 +134,10 @@ type result struct {
 	// cells are the outcomes by scenario, in peace and with a broker killed.
 	cells map[string][2]cell
 	err   error // it could not run at all
+	// version is the library's; used are the versions of each API that it sent, served the ones that the broker offered.
+	version string
+	used    map[int16]*api
+	served  map[int16]versions
 }
 
 // cell is the outcome of one scenario.
@@ -170,7 +182,12 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 			r.err = err
 			return r
 		}
-		defer func() { r.err = errors.Join(r.err, target.stop()) }()
+		defer func() {
+			r.err = errors.Join(r.err, target.stop())
+			if r.err == nil {
+				r.used, r.err = usedVersions(dir)
+			}
+		}()
 	}
 	j, err := newJudge(target.bootstrap)
 	if err != nil {
@@ -178,6 +195,9 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 		return r
 	}
 	defer j.Close()
+	if r.served, r.err = j.served(ctx); r.err != nil {
+		return r
+	}
 	for _, kills := range []bool{false, true} {
 		for i, sc := range scenarios {
 			if ctx.Err() != nil || !wanted(o.scenarios, sc.name) || kills && target.cmd == nil {
@@ -187,6 +207,7 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 			if got.reason == "" {
 				s := &stage{judge: j, cluster: target, client: c, command: command, kills: kills, name: fmt.Sprintf("%s-%d-%t", c.name, i, kills)}
 				got = s.play(ctx, sc)
+				r.version = cmp.Or(s.version, r.version)
 				fmt.Fprintf(os.Stderr, "%-12s %-20s %-6s %-4s %5.1f s %s\n", c.name, sc.name, map[bool]string{true: "killed"}[kills], got.state, got.took.Seconds(), got.reason)
 			}
 			pair := r.cells[sc.name]

@@ -30,6 +30,7 @@ type stage struct {
 	command []string // of its program
 	name    string   // of the scenario for this client: unique, so that its topics and groups are
 	kills   bool
+	version string // of the library, once its program has run
 }
 
 var scenarios = []scenario{
@@ -48,7 +49,15 @@ func withoutKIP848(c client) string { return c.noKIP848 }
 
 // start runs the client's program.
 func (s *stage) start(verb string, args ...string) (*process, error) {
-	return start(s, s.command, append([]string{verb, "-bootstrap", strings.Join(s.bootstrap, ",")}, args...)...)
+	p, err := start(s, s.command, append([]string{verb, "-bootstrap", strings.Join(s.bootstrap, ",")}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.until(s, "the program began", func(s seen) bool { return s.version != "" }); err != nil {
+		return nil, err
+	}
+	s.version = p.look().version
+	return p, nil
 }
 
 // codecs are all compressions, as programs are told, with their number in a batch's attributes.
@@ -63,7 +72,7 @@ var codecs = []struct {
 // produce: records reach the log as they were sent, in every compression; each once if the producer is idempotent.
 func (s *stage) produce() error {
 	if s.kills {
-		return s.produceOne("lz4", 3, 1200, 2*time.Millisecond)
+		return s.produceOne("gzip", 1, 1200, 2*time.Millisecond)
 	}
 	for _, c := range codecs {
 		if slices.Contains(s.client.noCodecs, c.name) {
@@ -149,7 +158,7 @@ func (s *stage) consume(protocol, assignor string) error {
 	}
 	if s.kills {
 		wrote := make(chan error, 1)
-		go func() { wrote <- s.write(s, topic, 0, n, time.Now(), 5*time.Millisecond, kgo.Lz4Compression()) }()
+		go func() { wrote <- s.write(s, topic, 0, n, time.Now(), 5*time.Millisecond, kgo.GzipCompression()) }()
 		if err := p.until(s, "a third was taken", func(s seen) bool { return len(s.taken) >= n/3 }); err != nil {
 			return err
 		}
@@ -257,6 +266,12 @@ func (s *stage) rebalance(protocol, assignor string) error {
 			return err
 		}
 	}
+	if s.client.quietEnd != "" {
+		taken := func(s seen) bool { return complete("", slices.Concat(s.taken, b.look().taken), 0, wrote, false) == nil }
+		for !taken(a.look()) && s.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
 	b.tell()
 	left, err := b.wait()
 	if err != nil {
@@ -268,11 +283,13 @@ func (s *stage) rebalance(protocol, assignor string) error {
 	if err := write(); err != nil {
 		return err
 	}
+	var missing error
 	everything := func(s seen) bool {
-		return complete("", slices.Concat(s.taken, left.taken), 0, wrote, false) == nil
+		missing = complete("taken by both together", slices.Concat(s.taken, left.taken), 0, wrote, false)
+		return missing == nil
 	}
 	if err := a.until(s, "both together had taken every record", everything); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", err, missing)
 	}
 	a.tell()
 	if _, err := a.wait(); err != nil {
