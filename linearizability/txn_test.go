@@ -497,3 +497,20 @@ func TestTransactionsSimpleCycle(t *testing.T) {
 		}
 	}
 }
+
+// TestComponentsAreApart: each component has a cycle of its own.
+func TestComponentsAreApart(t *testing.T) {
+	events := transact(t, `
+		A: a x 1, r y [1]
+		B: a y 1, r x [1]
+		C: a z 1, r w [1]
+		D: a w 1, r z [1]
+	`)
+	a, err := CheckTransactions(histories.Events(events), TransactionOptions{Level: Serializable, Versions: Lists})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Claims[0].Anomalies; len(got) != 1 || got[0].Kind != model.G1c || got[0].Count != 2 {
+		t.Errorf("%+v, want %s twice", got, model.G1c)
+	}
+}

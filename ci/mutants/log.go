@@ -113,7 +113,7 @@ var secondOpinion = Checker{"second opinion", []string{"linearizability"}, "^Tes
 	{"linearizability/window.go", `return in.sound && length >= in.length, length`, `return in.sound, length`, "the model's reads may come from the future"},
 	{"linearizability/window.go", `return in.lasting && next, in.offset + in.n`, `return next, in.offset + in.n`, "the model forgets what was acknowledged"},
 	{"linearizability/window.go", `open == 0 && since >= windowLeast {`, `since >= windowLeast {`, "windows are cut through open appends"},
-	{"linearizability/window.go", `now.reading = min(now.reading, o.inv)`, `now.reading = min(now.reading, endless)`, "a read that spans a quiet moment is in no window"},
+	{"linearizability/window.go", `now.reading = min(now.reading, o.inv)`, `now.reading = max(now.reading, o.inv)`, "a read that spans a quiet moment is in no window"},
 	{"linearizability/window.go", `	w.suspect = 0
 `, ``, "a window answers for what is not in it"},
 	{"linearizability/opinion.go", `case v == porcupine.Illegal && w.suspect == 0:`, `case v == porcupine.Illegal && w.suspect != 0:`, "porcupine's finding is ignored"},
