@@ -98,7 +98,7 @@ func (r *run) assemble(j judgement) {
 	if j.disagreement != nil {
 		r.note("a bug of ackproof: " + j.disagreement.Error())
 	}
-	for _, bug := range []string{r.unconfirmed(a.Verdict()), r.miscounted(a)} {
+	for _, bug := range []string{r.unconfirmed(a.Verdict()), r.miscounted(a), r.miscountedEffects(a)} {
 		if bug != "" {
 			r.results.Exit = model.ExitCrash
 			r.note("a bug of ackproof: " + bug)

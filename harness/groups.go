@@ -12,7 +12,6 @@ import (
 	"ackproof/histories"
 	"ackproof/linearizability"
 	"ackproof/model"
-	"ackproof/systems"
 	"ackproof/workloads/group"
 	"ackproof/workloads/sockets"
 )
@@ -30,18 +29,16 @@ const (
 	leastRebalances = 2
 )
 
-// groupTimers are those of members: sessions short enough that a run sees many of them expire.
-func groupConfig(c *group.Config, t systems.GroupTimers) {
-	c.Session, c.Rebalance, c.Heartbeat = t.Session, t.Session, t.Session/8
-}
-
 // prepareGroups makes the clients of the groups.
 func (r *run) prepareGroups() {
 	if r.Options.Workload != WorkloadGroup {
 		return
 	}
-	c := group.Config{Log: r.config, Groups: group.Groups(r.id), Members: groupMembers, Before: r.Options.Commit == model.CommitBefore}
-	groupConfig(&c, r.timers.Group)
+	session := r.timers.GroupSession
+	c := group.Config{
+		Log: r.config, Groups: group.Groups(r.id), Members: groupMembers, Before: r.Options.Commit == model.CommitBefore,
+		Session: session, Rebalance: session, Heartbeat: session / 8,
+	}
 	r.groups = group.New(c, r.workload, r.journal)
 	o := linearizability.MonitorOptions{Sparse: !r.contract.Dense}
 	r.certain.monitors = []linearizability.Monitor{linearizability.NewGroupMonitor(o), linearizability.NewCommitMonitor(o)}
@@ -116,6 +113,20 @@ func (r *run) everyGroup(ctx context.Context, do func(group.Group, *sockets.Env)
 	return slices.DeleteFunc(said, func(s string) bool { return s == "" })
 }
 
+// miscountedEffects says that the check has not seen what the sink was given, "" if it has.
+func (r *run) miscountedEffects(a *linearizability.Answer) string {
+	if r.groups == nil {
+		return ""
+	}
+	applied, repeats := r.groups.Sink().Counts()
+	for _, c := range a.Claims {
+		if e := c.Evidence; c.ID == model.GroupDelivery && (e["processed"] != applied || e["processed_again"] != repeats) {
+			return fmt.Sprintf("the sink took %d records and %d again, the check knows of %d and %d", applied, repeats, e["processed"], e["processed_again"])
+		}
+	}
+	return ""
+}
+
 // CheckGroupRun decides all claims of a run of the workload group: those of the log by the log's operations, those of the groups by all of them. events gives the history each time it
 // is called. The error is that of reading it; disagreement is that of porcupine and the exact checkers, nil if they agree.
 func CheckGroupRun(events func() iter.Seq2[histories.Event, error], contract model.Contract, facts model.Facts, claims []model.Claim) (a *linearizability.Answer, opinion linearizability.Opinion, disagreement, err error) {
@@ -178,7 +189,7 @@ func ofTheLog(events iter.Seq2[histories.Event, error]) iter.Seq2[histories.Even
 
 // withEffects adds to group-delivery what became of the records, and asks for rebalances.
 func withEffects(r model.ClaimResult, c model.Contract, facts model.Facts, e linearizability.Effects) model.ClaimResult {
-	r.Evidence["rebalances"], r.Evidence["processed"] = e.Rebalances, e.Processed
+	r.Evidence["rebalances"], r.Evidence["processed"], r.Evidence["processed_again"] = e.Rebalances, e.Processed, e.Repeats
 	if e.Rebalances < leastRebalances && r.Verdict == model.Held {
 		r.Verdict, r.Reason = model.NotTested, fmt.Sprintf("rebalances %d of at least %d", e.Rebalances, leastRebalances)
 	}

@@ -77,6 +77,7 @@ type owned struct {
 	key       string
 	partition int32
 	base      int64 // −1: nobody owned it yet
+	reset     int64 // the highest position at which the reset policy had somebody begin
 	given     stretches
 	processed stretches
 	marks     bool             // members mark what they processed
@@ -372,6 +373,7 @@ func (m *GroupMonitor) assigned(k *owned, s *stepped) {
 	if k.committed == 0 || k.committed > s.inv { // the reset policy may have decided
 		m.count(model.GroupDelivery, "resets", 1)
 		k.given.add(k.base, s.Offset-1)
+		k.reset = max(k.reset, s.Offset)
 		return
 	}
 	if from, to, any := m.missing(k, k.base, s.Offset-1); any {

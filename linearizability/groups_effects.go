@@ -10,9 +10,10 @@ import (
 // Effects is what the members of consumer groups made of what they were given, all groups together. It is no verdict: what is processed twice or never, although it was delivered, is the
 // doing of members that commit before or after they process.
 type Effects struct {
-	Processed   int64 // records that took effect, each counted once
-	Repeats     int64 // records that were processed again
-	Unprocessed int64 // acknowledged records, not trimmed and not below the group's first position, that nobody processed
+	Processed int64 // records that took effect, each counted once
+	Repeats   int64 // records that were processed again
+	// Unprocessed are acknowledged records that nobody processed, without those that were trimmed, that lie below the group's first position, or that the reset policy passed over.
+	Unprocessed int64
 	Rebalances  int64 // generations after the first, of all groups
 }
 
@@ -61,7 +62,7 @@ func GroupEffects(events iter.Seq2[histories.Event, error]) (e Effects, err erro
 			done = &stretches{}
 		}
 		for i := range acked.to {
-			e.Unprocessed += done.lacks(max(acked.from[i], k.base, m.trimmed[k.partition]), acked.to[i])
+			e.Unprocessed += done.lacks(max(acked.from[i], k.base, k.reset, m.trimmed[k.partition]), acked.to[i])
 		}
 	}
 	return e, nil

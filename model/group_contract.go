@@ -20,7 +20,7 @@ func GroupContract(c Contract, commit string) Contract {
 		Claim: GroupDelivery,
 		Text: "A group is given every acknowledged record at least once, between what it commits, and a partition has one owner at a time. Members commit what they have processed: " +
 			"at least once, and an idempotent sink makes it once.",
-		Permits: map[Anomaly]string{Reprocessed: "members commit after they process (--commit after: at least once)"},
+		Permits: map[Anomaly]string{Reprocessed: "members commit after they process (--commit after: at least once); an idempotent sink took each once"},
 	}
 	if commit == CommitBefore {
 		delivery.Text = "A group is given every acknowledged record at least once, between what it commits, and a partition has one owner at a time. Members commit before they process: at most once."

@@ -95,12 +95,8 @@ type Timers struct {
 	Session time.Duration // a silent node is taken for dead
 	Lag     time.Duration // a lagging replica leaves the in-sync set
 	Fetch   time.Duration // one round of replication, roughly, when idle
-	Group   GroupTimers
-}
-
-// GroupTimers are the time-outs of consumer groups.
-type GroupTimers struct {
-	Session time.Duration // a silent member is taken for dead: what members of KIP-848 are given, and classic ones may ask for
+	// GroupSession: a silent member of a consumer group is taken for dead. It is what members of KIP-848 are given, and classic ones may ask for.
+	GroupSession time.Duration
 }
 
 // Roles is who does what at one moment.

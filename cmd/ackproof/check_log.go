@@ -45,22 +45,11 @@ func checkLog(s *surveyed, f checkFlags) (*checked, error) {
 
 // contractOf finds what is demanded of a log and what is known of it beside the history.
 func contractOf(s *surveyed, f checkFlags, o *linearizability.Options, out *checked) (c model.Contract, facts model.Facts, err error) {
-	dir := filepath.Dir(s.path)
-	ofRun := false
-	if _, err := os.Stat(filepath.Join(dir, "run.json")); err == nil && filepath.Base(s.path) == "history.bin" {
-		ofRun = true
+	plan, facts, ofRun, err := runOf(s)
+	if err != nil {
+		return c, facts, err
 	}
 	if ofRun {
-		plan, err := harness.LoadPlan(dir)
-		if err != nil {
-			return c, facts, err
-		}
-		if plan.Run != fmt.Sprintf("%016x", s.header.Run) {
-			return c, facts, fmt.Errorf("%s is of run %016x, expected run %s as the run.json beside it says", s.path, s.header.Run, plan.Run)
-		}
-		if facts, err = harness.LoadFacts(dir); err != nil {
-			return c, facts, err
-		}
 		c = plan.Contract
 		out.Basis = "the contract and the facts of the run"
 		out.Results.System, out.Results.LeaderChanges = plan.Versions.System, facts.LeaderChanges
@@ -93,6 +82,22 @@ func contractOf(s *surveyed, f checkFlags, o *linearizability.Options, out *chec
 		facts.Broken = broken
 	}
 	return c, facts, nil
+}
+
+// runOf reads the plan and the facts of the run whose history.bin this is; ofRun is false for any other history.
+func runOf(s *surveyed) (plan harness.Plan, facts model.Facts, ofRun bool, err error) {
+	dir := filepath.Dir(s.path)
+	if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil || filepath.Base(s.path) != "history.bin" {
+		return plan, facts, false, nil
+	}
+	if plan, err = harness.LoadPlan(dir); err != nil {
+		return plan, facts, true, err
+	}
+	if plan.Run != fmt.Sprintf("%016x", s.header.Run) {
+		return plan, facts, true, fmt.Errorf("%s is of run %016x, expected run %s as the run.json beside it says", s.path, s.header.Run, plan.Run)
+	}
+	facts, err = harness.LoadFacts(dir)
+	return plan, facts, true, err
 }
 
 // promised leaves out what no history shows (liveness) and what this one cannot: ends that nobody asked for, and the order of producers that it does not

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"ackproof/harness"
 	"ackproof/histories"
 	"ackproof/linearizability"
 	"ackproof/model"
@@ -108,8 +109,58 @@ func checkCommits(s *surveyed, f checkFlags) (*checked, error) {
 	return monitored(s, f, "a committed offset is a register", linearizability.CheckCommits, linearizability.MonitorOptions{Claims: asked})
 }
 
+// checkGroupRun judges the history of a run of the workload group, by its contract and facts.
+func checkGroupRun(s *surveyed, f checkFlags, plan harness.Plan, facts model.Facts) (*checked, error) {
+	var promised []model.Claim
+	for _, p := range plan.Contract.Promises {
+		promised = append(promised, p.Claim)
+	}
+	asked, err := askedOf("groups", f.claims, promised, []model.Claim{model.ReadAfterAck})
+	if err != nil {
+		return nil, err
+	}
+	if f.claims == "" && plan.Options.Claims != nil {
+		asked = plan.Options.Claims
+	}
+	if broken := s.facts().Broken; broken != "" {
+		facts.Broken = broken
+	}
+	out := &checked{}
+	out.Basis = "the contract and the facts of the run"
+	out.Results.System, out.Results.LeaderChanges = plan.Versions.System, facts.LeaderChanges
+	var opinion linearizability.Opinion
+	if out.answer, opinion, out.disagreement, err = harness.CheckGroupRun(func() iter.Seq2[histories.Event, error] { return eventsOf(s, f) }, plan.Contract, facts, asked); err != nil {
+		return nil, named(s.path, err)
+	}
+	out.Results.SecondOpinion = opinion.SecondOpinion
+	if opinion.Skipped > 0 {
+		out.Opinion = fmt.Sprintf("%d windows not decided (%s)", opinion.Skipped, opinion.Reason)
+	}
+	return out, nil
+}
+
+// eventsOf reads a history each time it is called.
+func eventsOf(s *surveyed, f checkFlags) iter.Seq2[histories.Event, error] {
+	return func(yield func(histories.Event, error) bool) {
+		in, err := open(s.path, f.format)
+		if err != nil {
+			yield(histories.Event{}, err)
+			return
+		}
+		defer in.Close()
+		in.All()(yield)
+	}
+}
+
 // checkGroups judges what consumer groups were given and where their members began, and what was read back of their commits.
 func checkGroups(s *surveyed, f checkFlags) (*checked, error) {
+	plan, facts, ofRun, err := runOf(s)
+	if err != nil {
+		return nil, err
+	}
+	if ofRun && plan.Options.Workload == harness.WorkloadGroup && f.contract == "" && !f.drained {
+		return checkGroupRun(s, f, plan, facts)
+	}
 	asked, err := askedOf("groups", f.claims, []model.Claim{model.GroupDelivery, model.CommitSafety}, nil)
 	if err != nil {
 		return nil, err

@@ -146,7 +146,7 @@ func (c *Cluster) Nodes() []systems.Node {
 
 // Timers implements systems.System.
 func (c *Cluster) Timers() systems.Timers {
-	return systems.Timers{Session: sessionTimeout, Lag: lagTime, Fetch: fetchRound, Group: systems.GroupTimers{Session: groupSession}}
+	return systems.Timers{Session: sessionTimeout, Lag: lagTime, Fetch: fetchRound, GroupSession: groupSession}
 }
 
 // Contract implements systems.System.

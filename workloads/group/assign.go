@@ -69,6 +69,9 @@ func decodeAssignment(raw []byte, topic string) (partitions []int32) {
 // still somebody's goes to nobody else in this round.
 func assign(cooperative bool, topic string, partitions int, members map[string][]byte) map[string][]byte {
 	ids := slices.Sorted(maps.Keys(members))
+	if len(ids) == 0 {
+		return nil // a coordinator that says that nobody is there, not even the one that it asks
+	}
 	shares := ranges(ids, partitions)
 	if cooperative {
 		known := map[string]metadata{}

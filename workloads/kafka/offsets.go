@@ -140,12 +140,7 @@ func (c *Client) FetchCommitted(m Member, byEpoch bool, partitions []int32) (off
 }
 
 // commitCodes is what error codes mean for a commit; see produceCodes. A coordinator appends to its log, so what may be answered after that is Unknown.
-var commitCodes = []struct {
-	code    int16
-	name    string
-	outcome Outcome
-	why     string
-}{
+var commitCodes = []codeMeaning{
 	{0, "NONE", Applied, "the coordinator acknowledged"},
 
 	{3, "UNKNOWN_TOPIC_OR_PARTITION", NotApplied, "the partition is looked up before the append"},

@@ -14,14 +14,17 @@ func (o Outcome) String() string {
 	return [...]string{"unknown", "applied", "not applied"}[o]
 }
 
-// produceCodes is the only place that decides what an error code means for a write. A code is NotApplied only if every known broker answers
-// it before it appends; whatever is not listed is Unknown, because a new code may mean anything.
-var produceCodes = []struct {
+// codeMeaning is what one error code says of what became of a request.
+type codeMeaning struct {
 	code    int16
 	name    string
 	outcome Outcome
 	why     string
-}{
+}
+
+// produceCodes is the only place that decides what an error code means for a write. A code is NotApplied only if every known broker answers
+// it before it appends; whatever is not listed is Unknown, because a new code may mean anything.
+var produceCodes = []codeMeaning{
 	{0, "NONE", Applied, "the broker acknowledged"},
 	{46, "DUPLICATE_SEQUENCE_NUMBER", Applied, "an earlier attempt with this sequence is in the log; its position is not told"},
 

@@ -15,9 +15,29 @@ func TestCodesThatMayHaveBeenAppliedAreUnknown(t *testing.T) {
 	}
 }
 
-func TestTheTableNamesKafkasCodesAndSaysWhy(t *testing.T) {
+// A commit that was appended and is taken for refused would make a regression of what is none.
+func TestCodesAfterWhichACommitMayStandAreUnknown(t *testing.T) {
+	for _, code := range []int16{-1, 5, 6, 7, 15, 16, 19, 20, 56, 999, NoAnswer} {
+		if got := CommitOutcome(code); got != Unknown {
+			t.Errorf("code %d is %v, expected unknown", code, got)
+		}
+	}
+	for _, code := range []int16{14, 22, 25, 27, 82, 110, 113} {
+		if got := CommitOutcome(code); got != NotApplied {
+			t.Errorf("code %d is %v, expected that it was not applied: members go on after it", code, got)
+		}
+	}
+}
+
+func TestTheTablesNameKafkasCodesAndSayWhy(t *testing.T) {
+	namesAndReasons(t, produceCodes)
+	namesAndReasons(t, commitCodes)
+}
+
+func namesAndReasons(t *testing.T, table []codeMeaning) {
+	t.Helper()
 	seen := map[int16]bool{}
-	for _, c := range produceCodes {
+	for _, c := range table {
 		if seen[c.code] {
 			t.Errorf("code %d stands twice in the table", c.code)
 		}
