@@ -65,6 +65,8 @@ func (n *Node) answer(ctx context.Context, q wire.Request) (kmsg.Response, error
 		return n.forward(ctx, q, body.TimeoutMillis), nil
 	case *kmsg.IncrementalAlterConfigsRequest:
 		return n.forward(ctx, q, 0), nil
+	case *kmsg.AlterConfigsRequest:
+		return n.handleAlterConfigs(ctx, q, body), nil
 	case *kmsg.EnvelopeRequest:
 		return n.handleEnvelope(ctx, body), nil
 	}

@@ -212,6 +212,24 @@ func TestSingleNode(t *testing.T) {
 			}
 			return values["retention.ms"] == "1234" && values["max.message.bytes"] == "100000"
 		})
+		// The older request replaces all of them.
+		if r, err := admin.AlterTopicConfigsState(c.ctx(), []kadm.AlterConfig{{Name: "segment.bytes", Value: kadm.StringPtr("5678")}}, "t"); err != nil || r[0].Err != nil {
+			t.Fatal(r, err)
+		}
+		await(t, "segment.bytes of t is 5678, and retention.ms is not set", func() bool {
+			configs, err := admin.DescribeTopicConfigs(c.ctx(), "t")
+			if err != nil || len(configs) != 1 || configs[0].Err != nil {
+				t.Fatal(configs, err)
+			}
+			values := map[string]string{}
+			for _, k := range configs[0].Configs {
+				values[k.Key] = k.MaybeValue()
+			}
+			return values["retention.ms"] == "604800000" && values["segment.bytes"] == "5678"
+		})
+		if r, err := admin.AlterTopicConfigsState(c.ctx(), []kadm.AlterConfig{{Name: "no.such.key", Value: kadm.StringPtr("1")}}, "t"); err != nil || !errors.Is(r[0].Err, kerr.InvalidConfig) {
+			t.Errorf("an unknown configuration: %v, %v", r, err)
+		}
 		broker, err := admin.DescribeBrokerConfigs(c.ctx(), 1)
 		if err != nil || broker[0].Err != nil || len(broker[0].Configs) < 20 {
 			t.Errorf("%v, %v", broker, err)

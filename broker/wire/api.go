@@ -47,7 +47,7 @@ func APIs() []API {
 	return []API{
 		produceAPI(), fetchAPI(), listOffsetsAPI(), metadataAPI(), offsetCommitAPI(), offsetFetchAPI(), findCoordinatorAPI(), joinGroupAPI(),
 		heartbeatAPI(), leaveGroupAPI(), syncGroupAPI(), describeGroupsAPI(), listGroupsAPI(), apiVersionsAPI(), createTopicsAPI(), deleteTopicsAPI(), deleteRecordsAPI(),
-		initProducerIDAPI(), offsetForLeaderEpochAPI(), describeConfigsAPI(), createPartitionsAPI(), deleteGroupsAPI(), electLeadersAPI(), incrementalAlterConfigsAPI(),
+		initProducerIDAPI(), offsetForLeaderEpochAPI(), describeConfigsAPI(), alterConfigsAPI(), createPartitionsAPI(), deleteGroupsAPI(), electLeadersAPI(), incrementalAlterConfigsAPI(),
 		offsetDeleteAPI(), describeQuorumAPI(), alterPartitionAPI(), envelopeAPI(), describeClusterAPI(), brokerRegistrationAPI(), brokerHeartbeatAPI(),
 		allocateProducerIDsAPI(), consumerGroupHeartbeatAPI(), consumerGroupDescribeAPI(), describeTopicPartitionsAPI(), raftAPI(),
 	}
