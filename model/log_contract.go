@@ -114,8 +114,11 @@ func (c Contract) permits(claim Claim) map[Anomaly]string {
 		permit(retries, Duplicate)
 		permit(power, Duplicate) // the memory of a producer's sequence numbers may be gone with its batches
 	case VisibleEnd:
-		permit(unclean, StaleEndOffset, StartAboveHW)
-		permit(power, StaleEndOffset, StartAboveHW)
+		// Whoever leads may not have heard of a deletion either.
+		permit(unclean, StaleEndOffset, StartAboveHW, StartOffsetBackwards)
+		permit(power, StaleEndOffset, StartAboveHW, StartOffsetBackwards)
+	case Liveness:
+		permit(power, UnavailableAfterHeal) // a copy that knows that it is incomplete refuses to lead, which is better than to forget
 	}
 	if len(because) == 0 {
 		return nil

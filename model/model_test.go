@@ -49,12 +49,16 @@ func TestLogContract(t *testing.T) {
 	}
 	retries := permits{Order: {Reordered: "idempotence off"}, NoDuplicate: {Duplicate: "idempotence off"}}
 	election := permits{NoLoss: {LostAcked: unclean}, AtLeastOnce: {Undelivered: unclean, PollSkip: unclean}, RealTimeOrder: {ReorderedRealtime: unclean},
-		OffsetAgreement: {InconsistentOffset: unclean}, NoDirtyRead: {DirtyRead: unclean}, VisibleEnd: {StaleEndOffset: unclean, StartAboveHW: unclean}}
+		OffsetAgreement: {InconsistentOffset: unclean}, NoDirtyRead: {DirtyRead: unclean}, VisibleEnd: {StaleEndOffset: unclean, StartAboveHW: unclean, StartOffsetBackwards: unclean}}
+	power := permits{NoLoss: {LostAcked: powerCause}, AtLeastOnce: {Undelivered: powerCause, PollSkip: powerCause}, RealTimeOrder: {ReorderedRealtime: powerCause},
+		OffsetAgreement: {InconsistentOffset: powerCause}, NoDirtyRead: {DirtyRead: powerCause}, NoDuplicate: {Duplicate: powerCause},
+		VisibleEnd: {StaleEndOffset: powerCause, StartAboveHW: powerCause, StartOffsetBackwards: powerCause}, Liveness: {UnavailableAfterHeal: powerCause}}
 	for name, c := range map[string]struct {
 		contract Contract
 		want     permits
 		text     string // part of the promise of no-loss
 	}{
+		"power of all":               {Contract{Acks: -1, MinISR: 2, Idempotent: true, PowerLoss: true}, power, "power"},
 		"the strongest":              {Contract{Acks: -1, MinISR: 2, Idempotent: true, FlushEach: true}, permits{}, "loss of power."},
 		"no flush":                   {Contract{Acks: -1, MinISR: 2, Idempotent: true}, permits{}, "power on all replicas at once is not covered"},
 		"min ISR 1":                  {Contract{Acks: -1, MinISR: 1, Idempotent: true}, permits{}, "last in-sync replica"},

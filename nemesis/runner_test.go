@@ -320,6 +320,12 @@ func TestHealFindsWhatFaultsLeft(t *testing.T) {
 	c.nodes[2].broken = true // its Resume does nothing
 	c.nodes[2].cmd.Process.Signal(stop)
 	defer c.nodes[2].cmd.Process.Signal(cont)
+	for processState(c.nodes[2].PID()) != "T" { // a signal takes its time on a busy machine
+		if t.Context().Err() != nil {
+			t.Fatal("n3 does not stop")
+		}
+		time.Sleep(time.Millisecond)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := r.Heal(ctx); err == nil || !strings.Contains(err.Error(), "n3 does not answer") {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait of a test. Nothing takes nearly as long; it is there so that a hang becomes a message.
-const patience = 30 * time.Second
+const patience = 90 * time.Second
 
 // testCluster is a cluster in this process: real sockets on loopback, real folders.
 type testCluster struct {
