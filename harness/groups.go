@@ -40,9 +40,14 @@ func (r *run) prepareGroups() {
 		Session: session, Rebalance: session, Heartbeat: session / 8,
 	}
 	r.groups = group.New(c, r.workload, r.journal)
-	o := linearizability.MonitorOptions{Sparse: !r.contract.Dense}
-	r.certain.monitors = []linearizability.Monitor{linearizability.NewGroupMonitor(o), linearizability.NewCommitMonitor(o)}
+	r.certain.monitors = groupMonitors(r.contract)
 	r.journal.Tap(r.watchGroups)
+}
+
+// groupMonitors are the online checkers of groups.
+func groupMonitors(c model.Contract) []linearizability.Monitor {
+	o := linearizability.MonitorOptions{Sparse: !c.Dense}
+	return []linearizability.Monitor{linearizability.NewGroupMonitor(o), linearizability.NewCommitMonitor(o)}
 }
 
 // watchGroups is watchLog for the checkers of groups.
