@@ -133,7 +133,11 @@ func (t *tally) evidence(r *model.ClaimResult, facts model.Facts, ordered, unord
 		for range facts.Liveness.Unmet {
 			e["unmet"]++
 		}
-		if n := e["unmet"]; n > 0 {
+		n := e["unmet"]
+		switch because := t.contract.Permitted(model.Liveness, model.UnavailableAfterHeal, true); {
+		case n > 0 && because != "":
+			r.Permitted = append(r.Permitted, model.PermittedLoss{Kind: model.UnavailableAfterHeal, Count: n, Because: because})
+		case n > 0:
 			r.Anomalies = append(r.Anomalies, unavailable(facts.Liveness, n))
 		}
 	default:
