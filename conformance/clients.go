@@ -44,6 +44,9 @@ var clients = []client{
 		name: "sarama-max", about: "Go, as to the newest broker that it knows", prepare: with("SARAMA_VERSION=max", goProgram("sarama")), idempotent: true,
 		assignors: []string{"range", "sticky", "roundrobin"}, noKIP848: "the library has not got it",
 	},
+	{
+		name: "segmentio", about: "Go, segmentio/kafka-go", prepare: goProgram("segmentio"), assignors: []string{"range", "roundrobin"}, noKIP848: "the library has not got it",
+	},
 }
 
 // goProgram builds a program of this module.

@@ -395,7 +395,7 @@ func (s *stage) seek() error {
 func (s *stage) admin() error {
 	n, pace := 2, time.Duration(0)
 	if s.kills {
-		n, pace = 12, 250*time.Millisecond
+		n, pace = 5, 500*time.Millisecond
 	}
 	p, err := s.start("admin", "-topic", s.name, "-count", strconv.Itoa(n), "-pace", pace.String())
 	if err != nil {
