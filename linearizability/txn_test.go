@@ -514,3 +514,24 @@ func TestComponentsAreApart(t *testing.T) {
 		t.Errorf("%+v, want %s twice", got, model.G1c)
 	}
 }
+
+// TestSkewHidesNothing: a shorter cycle that snapshot isolation allows, through appends that nobody saw, does not hide one that it forbids.
+func TestSkewHidesNothing(t *testing.T) {
+	events := transact(t, `
+		begin A: r x, r u, r w, a y 1
+		begin B: r y, a x 1
+		begin C: a u 1, a v 1
+		begin D: r v, r u, a w 1
+		ok C: a u 1, a v 1
+		ok D: r v [1], r u [1], a w 1
+		ok A: r x [], r u [], r w [1], a y 1
+		ok B: r y [], a x 1
+	`)
+	a, err := CheckTransactions(histories.Events(events), TransactionOptions{Level: SnapshotIsolation, Versions: Lists})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Claims[0].Anomalies; len(got) != 1 || got[0].Kind != model.GSingle {
+		t.Errorf("%s with %+v, want one %s", a.Claims[0].Verdict, got, model.GSingle)
+	}
+}
