@@ -83,18 +83,16 @@ func (w *Workload) newMember(g Group, env workloads.Env, links map[int32]string)
 func (m *member) live() {
 	for !m.env.Stopped() && !m.retired {
 		if m.end > 0 && m.env.Now() >= m.end {
-			switch m.fate {
-			case leaves:
+			switch {
+			case m.fate == leaves:
 				m.leave()
 				return
-			case stalls:
+			case m.fate == stalls && m.joined && len(m.places) > 0:
 				m.stall()
 				m.fate, m.end = crashes, m.env.Now()+between(m.env, time.Second, 4*time.Second)
 				continue
-			case crashes:
-				if m.env.Now() >= m.end+2*time.Second { // it had nothing to do in the middle of which it could crash
-					return
-				}
+			case m.env.Now() >= m.end+2*time.Second: // it had nothing to do in the middle of which it could crash, and nothing to stall with
+				return
 			}
 		}
 		m.turn()
@@ -123,9 +121,9 @@ func (m *member) tend() {
 // owns lists the partitions that the member owns, in order.
 func (m *member) owns() []int32 { return slices.Sorted(maps.Keys(m.places)) }
 
-// stall sleeps through the session and does then what a client does that did not notice: it polls, processes and commits.
+// stall sleeps through the session, and until others have most likely taken over, and does then what a client does that did not notice: it polls, processes and commits.
 func (m *member) stall() {
-	m.env.Sleep(m.cfg.Session + between(m.env, 200*time.Millisecond, 1500*time.Millisecond))
+	m.env.Sleep(m.cfg.Session + between(m.env, 700*time.Millisecond, 2500*time.Millisecond))
 	if !m.env.Stopped() {
 		m.commit = 0
 		m.work()
