@@ -28,6 +28,9 @@ var clients = []client{
 		name: "franz-go", about: "Go", prepare: goProgram("franz"), idempotent: true, assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
 	},
 	{
+		name: "java", about: "Kafka's own client", prepare: javaProgram, idempotent: true, assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
+	},
+	{
 		name: "kcat", about: "the shell's; librdkafka as the system has it", prepare: installed("kcat", goProgram("kcat")), idempotent: true,
 		assignors: []string{"range", "roundrobin", "cooperative-sticky"}, noKIP848: "librdkafka has it from 2.12 on", noAdmin: "kcat lists and asks only",
 		quietEnd: "a record that comes in while kcat ends is committed, but not printed",
@@ -74,6 +77,18 @@ func kafkajs(ctx context.Context, dir string) ([]string, error) {
 	}
 	script := filepath.Join(dir, "program", "main.js")
 	return []string{"node", script}, tool(ctx, filepath.Dir(script), "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
+}
+
+// javaProgram gets the library with Maven and compiles the program.
+func javaProgram(ctx context.Context, dir string) ([]string, error) {
+	lib, classes := filepath.Join(dir, "lib"), filepath.Join(dir, "classes")
+	if err := tool(ctx, "clients/java", "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+lib); err != nil {
+		return nil, err
+	}
+	if err := tool(ctx, "clients/java", "javac", "-cp", filepath.Join(lib, "*"), "-d", classes, "Main.java"); err != nil {
+		return nil, err
+	}
+	return []string{"java", "-Xmx256m", "-cp", classes + ":" + filepath.Join(lib, "*"), "Main"}, nil
 }
 
 // with sets a variable of the program's environment.

@@ -1,7 +1,7 @@
 // Conformance runs existing Kafka clients against the reference broker: what applications do with a client, once in peace and once with a broker killed in
 // the middle. It prints a table of clients and scenarios.
 //
-//	cd conformance && go run . [-clients franz-go,kcat] [-scenarios produce,…]
+//	cd conformance && go run . [-clients franz-go,kcat] [-scenarios produce,…] [-kills=false]
 //
 // It is a module of its own, so that the libraries of all these clients stay out of the broker's. It drives the broker through its command line, and each
 // client through a program (package program, folder clients) that reports what it sees; the scenarios and the judgement are here, with a client of their own.
@@ -33,6 +33,7 @@ type options struct {
 	parallel           int
 	keep               bool
 	write              string
+	kills              bool
 }
 
 func main() {
@@ -43,6 +44,7 @@ func main() {
 	flag.StringVar(&o.bootstrap, "bootstrap", "", "run against this cluster instead, without killing anything")
 	flag.IntVar(&o.parallel, "parallel", 1, "clients that run at the same time, each with a cluster of its own")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with logs and data")
+	flag.BoolVar(&o.kills, "kills", true, "do everything again with a broker killed")
 	flag.StringVar(&o.write, "write", "", "put the tables into this page, between its marks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -200,7 +202,7 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 	}
 	for _, kills := range []bool{false, true} {
 		for i, sc := range scenarios {
-			if ctx.Err() != nil || !wanted(o.scenarios, sc.name) || kills && target.cmd == nil {
+			if ctx.Err() != nil || !wanted(o.scenarios, sc.name) || kills && (!o.kills || target.cmd == nil) {
 				continue
 			}
 			got := cell{state: lacking, reason: sc.lacks(c)}
@@ -227,7 +229,7 @@ func (s *stage) play(ctx context.Context, sc scenario) cell {
 	if s.kills {
 		s.cluster.rest(ctx)
 	}
-	bounded, cancel := context.WithTimeout(ctx, scenarioTime)
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(sc.time, scenarioTime))
 	defer cancel()
 	s.Context = bounded
 	began := time.Now()
