@@ -148,8 +148,8 @@ func TestTheProtocolsSurviveWhatCoordinatorsAnswer(t *testing.T) {
 		count := 0
 		w.broker.fault = func(_ string, req kmsg.Request) fakeFault {
 			if req != nil && req.Key() == key.Int16() {
-				if count++; count%4 == 0 {
-					return faults[count/4%len(faults)]
+				if count++; count%3 == 0 {
+					return faults[count/3%len(faults)]
 				}
 			}
 			return fakeFault{}
@@ -165,7 +165,7 @@ func TestTheProtocolsSurviveWhatCoordinatorsAnswer(t *testing.T) {
 				t.Errorf("%s: %s is %s (%s)", key.Name(), r.ID, r.Verdict, r.Reason)
 			}
 		}
-		if count < 4*len(faults) {
+		if count < 3*len(faults) {
 			t.Errorf("%s: %d requests, expected enough of them for every fault", key.Name(), count)
 		}
 	}

@@ -384,13 +384,20 @@ func (m *member) reset(p int32) int64 {
 	return answer.Offset
 }
 
-// giveBack gives partitions back in good order: what was processed is committed first. Some members take their time over it.
+// giveBack gives partitions back in good order: what was processed is committed first. Some members take their time over it and finish what the log has for them: they still own it.
 func (m *member) giveBack(parts []int32) {
 	if len(parts) == 0 || m.retired {
 		return
 	}
 	if !m.calm && m.env.Rand().IntN(3) == 0 {
 		m.env.Sleep(between(m.env, 50*time.Millisecond, 600*time.Millisecond))
+		for _, p := range parts {
+			if at := m.places[p]; !m.cfg.Before && at != nil && at.ready {
+				if given := m.poll(p, at); len(given) > 0 {
+					m.processAll(p, given)
+				}
+			}
+		}
 	}
 	if !m.cfg.Before && !m.commitOf(parts) && m.retired {
 		return
