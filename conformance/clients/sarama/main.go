@@ -245,11 +245,15 @@ func admin(ctx context.Context, job program.Job) error {
 			return adm.IncrementalAlterConfig(sarama.TopicResource, topic, entries, false)
 		},
 		Retention: func(topic string) (string, error) {
-			entries, err := adm.DescribeConfig(sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{"retention.ms"}})
-			if err != nil || len(entries) != 1 {
-				return "", errors.Join(err, fmt.Errorf("%d entries for retention.ms", len(entries)))
+			resource := &sarama.ConfigResource{Type: sarama.TopicResource, Name: topic, ConfigNames: []string{"retention.ms"}}
+			r, err := adm.DescribeConfigs([]*sarama.ConfigResource{resource}, sarama.DescribeConfigsOptions{})
+			if err != nil {
+				return "", err
 			}
-			return entries[0].Value, nil
+			if r[0].ErrorCode != sarama.ErrNoError || len(r[0].Configs) != 1 {
+				return "", fmt.Errorf("%d entries for retention.ms: %w", len(r[0].Configs), r[0].ErrorCode)
+			}
+			return r[0].Configs[0].Value, nil
 		},
 		Commit: func(group, topic string) error {
 			manager, err := sarama.NewOffsetManagerFromClient(group, client)
