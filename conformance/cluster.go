@@ -78,6 +78,10 @@ func (c *cluster) stop() error {
 	c.cmd.Process.Signal(os.Interrupt)
 	select {
 	case err := <-done:
+		if err != nil {
+			text, _ := os.ReadFile(filepath.Join(c.dir, "cluster.log"))
+			err = fmt.Errorf("the cluster ended with %w: %s", err, text)
+		}
 		return err
 	case <-time.After(stopTime):
 		c.cmd.Process.Kill() // its brokers die with it
