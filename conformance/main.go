@@ -185,7 +185,10 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 			return r
 		}
 		defer func() {
-			r.err = errors.Join(r.err, target.stop())
+			// How a cluster ends is no matter between client and broker: it is told, and decides nothing.
+			if err := target.stop(); err != nil {
+				fmt.Fprintf(os.Stderr, "%-12s note: %v\n", c.name, err)
+			}
 			if r.err == nil {
 				r.used, r.err = usedVersions(dir)
 			}
