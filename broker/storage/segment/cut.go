@@ -9,6 +9,7 @@ import (
 	"ackproof/broker/fault"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
+	"ackproof/broker/storage/internal/window"
 )
 
 // cut is a change of the log other than an append: it names the segments that stay. It is saved in `state` together with the new checkpoint,
@@ -68,13 +69,13 @@ func (l *Log) shorten(base, bytes int64) error {
 }
 
 func copyTo(to files.Writer, from io.ReaderAt, bytes int64) error {
-	window := make([]byte, min(bytes, maxWindow))
-	for at := int64(0); at < bytes; at += int64(len(window)) {
-		window = window[:min(int64(len(window)), bytes-at)]
-		if _, err := from.ReadAt(window, at); err != nil {
-			return fmt.Errorf("read %d bytes at %d: %w", len(window), at, err)
+	buf := make([]byte, min(bytes, window.Most))
+	for at := int64(0); at < bytes; at += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), bytes-at)]
+		if _, err := from.ReadAt(buf, at); err != nil {
+			return fmt.Errorf("read %d bytes at %d: %w", len(buf), at, err)
 		}
-		if err := to.Append(window); err != nil {
+		if err := to.Append(buf); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
+	"ackproof/broker/storage/internal/window"
 )
 
 // Endings of the names of a segment's files, which are its base offset in 20 digits (Kafka: LogFileUtils).
@@ -114,9 +115,9 @@ type walker struct {
 // be what those before it, and the list of epochs, make them.
 func (w walker) walk(file io.ReaderAt, base, limit int64) (*part, error) {
 	p := newPart(base)
-	c := cursor{file: file, limit: limit, next: base}
+	c := cursor{window: window.Window{File: file, Limit: limit}, next: base}
 	if w.verify {
-		c.step = maxWindow
+		c.window.Widen()
 	}
 	lines := w.epochs
 	for {

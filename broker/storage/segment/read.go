@@ -10,6 +10,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
+	"ackproof/broker/storage/internal/window"
 )
 
 // errCut: the log was truncated while it was walked, and what follows is another history.
@@ -164,7 +165,7 @@ func (v view) batches(from place, visit func(pos int64, h record.Header) (more b
 	if v.file == nil {
 		return nil
 	}
-	c := cursor{file: v.file.file, pos: from.pos, limit: v.Bytes, next: v.Base}
+	c := cursor{window: window.Window{File: v.file.file, Limit: v.Bytes}, pos: from.pos, next: v.Base}
 	if from != (place{}) {
 		c.next = -1
 	}

@@ -10,6 +10,7 @@ import (
 	"ackproof/broker/fault"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/files"
+	"ackproof/broker/storage/internal/window"
 )
 
 // found is a segment's log file on disk.
@@ -192,13 +193,13 @@ func (l *Log) rewrite(p *part, bytes, recovery int64) (err error) {
 		}
 	}
 	at := p.index.find(recovery - p.Base).pos
-	window := make([]byte, min(p.Bytes-at, maxWindow))
-	for ; at < p.Bytes; at += int64(len(window)) {
-		window = window[:min(int64(len(window)), p.Bytes-at)]
-		if _, err := from.ReadAt(window, at); err != nil {
+	buf := make([]byte, min(p.Bytes-at, window.Most))
+	for ; at < p.Bytes; at += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), p.Bytes-at)]
+		if _, err := from.ReadAt(buf, at); err != nil {
 			return err
 		}
-		if _, err := to.WriteAt(window, at); err != nil {
+		if _, err := to.WriteAt(buf, at); err != nil {
 			return err
 		}
 	}

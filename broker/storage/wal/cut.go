@@ -8,6 +8,7 @@ import (
 
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
+	"ackproof/broker/storage/internal/window"
 )
 
 // cut is a change of the log other than an append: it names the segments that stay. It is saved in `state` together with the new checkpoint,
@@ -63,7 +64,7 @@ func (l *Log) prefix(s *segment, to int64) (*segment, error) {
 		return nil, err
 	}
 	defer file.release()
-	c := cursor{file: file.file, limit: s.Bytes}
+	c := cursor{window: window.Window{File: file.file, Limit: s.Bytes}}
 	for {
 		e, err := c.next()
 		if errors.Is(err, io.EOF) {

@@ -10,6 +10,7 @@ import (
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
 	"ackproof/broker/storage/internal/rawwal"
+	"ackproof/broker/storage/internal/window"
 	"ackproof/broker/storage/sample"
 	"ackproof/broker/storage/storagetest"
 )
@@ -54,8 +55,8 @@ var walFiles = storagetest.Files{
 		return slices.DeleteFunc(names, func(name string) bool { return filepath.Dir(name) != "log" })
 	},
 	Batches: func(raw []byte) (out []storagetest.Place) {
-		c := cursor{file: bytes.NewReader(raw), limit: int64(len(raw))}
-		for c.pos < c.limit {
+		c := cursor{window: window.Window{File: bytes.NewReader(raw), Limit: int64(len(raw))}}
+		for c.pos < c.window.Limit {
 			e, err := c.next()
 			if err != nil {
 				panic(err)

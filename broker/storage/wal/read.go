@@ -10,6 +10,7 @@ import (
 
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
+	"ackproof/broker/storage/internal/window"
 )
 
 // copyBelow is the average size of batches below which a run is read into memory instead of being given as one piece of file per batch: each
@@ -144,7 +145,7 @@ func damaged(path string, err error) error {
 
 // batches calls visit for each batch of the view that ends above from, until visit says no.
 func (v view) batches(from int64, visit func(entry) (more bool)) error {
-	c := cursor{file: v.file.file, pos: v.pos, limit: v.limit}
+	c := cursor{window: window.Window{File: v.file.file, Limit: v.limit}, pos: v.pos}
 	next := v.offset
 	for {
 		e, err := c.next()

@@ -11,6 +11,7 @@ import (
 	"ackproof/broker/fault"
 	"ackproof/broker/record"
 	"ackproof/broker/storage/internal/rawwal"
+	"ackproof/broker/storage/internal/window"
 )
 
 // markEvery is the distance of two marks of the index, in bytes of the file.
@@ -81,9 +82,9 @@ func (s *segment) markAt(offset int64) int {
 // the segment then ends before it, and the error is errBad. Other errors come from the file. verify also checks the batches' checksums.
 func walk(file io.ReaderAt, index uint64, base, limit int64, verify bool) (*segment, error) {
 	s := newSegment(index, base)
-	c := cursor{file: file, limit: limit}
+	c := cursor{window: window.Window{File: file, Limit: limit}}
 	if verify {
-		c.step = maxWindow
+		c.window.Widen()
 	}
 	for {
 		e, err := c.next()
