@@ -93,7 +93,7 @@ func still(batch []proposed) []proposed {
 		p.r.mu.Lock()
 		s, newer := p.r.core.Status(), p.r.alter != nil
 		p.r.mu.Unlock()
-		if !newer && s.Role == partition.Leader && s.LeaderEpoch == p.alter.LeaderEpoch && s.PartitionEpoch == p.alter.PartitionEpoch {
+		if !newer && host.StillAsked(s, p.alter) {
 			out = append(out, p)
 		}
 	}

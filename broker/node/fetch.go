@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/storage"
 	"ackproof/broker/wire"
@@ -55,12 +56,7 @@ func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
 		f.resp.ErrorCode, f.resp.Topics = kerr.FetchSessionIDNotFound.Code, nil
 		return wire.Ready(f.resp)
 	}
-	replica, replicaEpoch := q.ReplicaID, int64(-1)
-	if q.Version >= 15 {
-		replica, replicaEpoch = q.ReplicaState.ID, q.ReplicaState.Epoch
-	}
-	if replica < 0 {
-		replica = -1
+	if replica, _ := host.Asker(q); replica < 0 {
 		f.maxBytes = min(f.maxBytes, int(n.cfg.ConsumerMaxBytes))
 	}
 	count := 0
@@ -83,11 +79,7 @@ func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
 			}
 			f.slots = append(f.slots, fetchSlot{
 				fetch: f, replica: r, into: into, maxBytes: int(max(p.PartitionMaxBytes, 0)),
-				ask: partition.Fetch{
-					Replica: replica, ReplicaEpoch: replicaEpoch, LeaderEpoch: epochOr(q.Version >= 9, p.CurrentLeaderEpoch),
-					LastFetchedEpoch: epochOr(q.Version >= 12, p.LastFetchedEpoch), Offset: p.FetchOffset, LogStart: p.LogStartOffset,
-					KnownHW: knownHW(p.HighWatermark), LeaderOnly: q.Version < 11,
-				},
+				ask: host.Question(q, p),
 			})
 		}
 	}
@@ -96,22 +88,6 @@ func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
 	f.deadline = time.Now().Add(wait)
 	f.waits = !f.try(wait == 0 || len(f.slots) == 0)
 	return f
-}
-
-// epochOr gives the field if the version has it, −1 otherwise.
-func epochOr(has bool, epoch int32) int32 {
-	if !has {
-		return -1
-	}
-	return epoch
-}
-
-// knownHW: kmsg's default, the largest number, stands for a follower that does not say.
-func knownHW(hw int64) int64 {
-	if hw == 1<<63-1 {
-		return -1
-	}
-	return hw
 }
 
 // Wait implements wire.Pending.

@@ -4,6 +4,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/storage"
 )
@@ -35,7 +36,7 @@ func (n *Node) handleListOffsets(q *kmsg.ListOffsetsRequest) kmsg.Response {
 func (n *Node) listOffset(r *replica, q *kmsg.ListOffsetsRequest, p *kmsg.ListOffsetsRequestTopicPartition, o *kmsg.ListOffsetsResponseTopicPartition) {
 	ask := func(timestamp int64) partition.OffsetReply {
 		var reply partition.OffsetReply
-		r.step(partition.ListOffsets{Token: &reply, Replica: q.ReplicaID, LeaderEpoch: epochOr(q.Version >= 4, p.CurrentLeaderEpoch), Timestamp: timestamp})
+		r.step(partition.ListOffsets{Token: &reply, Replica: q.ReplicaID, LeaderEpoch: host.EpochOr(q.Version >= 4, p.CurrentLeaderEpoch), Timestamp: timestamp})
 		return reply
 	}
 	if p.Timestamp < 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ackproof/broker/core/controller"
+	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 	"ackproof/nemesis"
 	"ackproof/sim/world"
@@ -331,8 +332,7 @@ func (b *broker) takeProposals() (out []proposal) {
 // still keeps the proposals that are worth sending.
 func still(batch []proposal) (out []proposal) {
 	for _, p := range batch {
-		s := p.r.core.Status()
-		if p.r.alter == nil && s.Role == partition.Leader && s.LeaderEpoch == p.alter.LeaderEpoch && s.PartitionEpoch == p.alter.PartitionEpoch {
+		if p.r.alter == nil && host.StillAsked(p.r.core.Status(), p.alter) {
 			out = append(out, p)
 		}
 	}

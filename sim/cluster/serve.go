@@ -299,10 +299,6 @@ type fetchSlot struct {
 
 func (b *broker) fetch(c *turn, q *kmsg.FetchRequest) {
 	f := &fetch{b: b, c: c, resp: q.ResponseKind().(*kmsg.FetchResponse), minBytes: int(q.MinBytes), maxBytes: int(q.MaxBytes)}
-	id, epoch := q.ReplicaID, int64(-1)
-	if q.Version >= 15 {
-		id, epoch = q.ReplicaState.ID, q.ReplicaState.Epoch
-	}
 	f.resp.Topics = make([]kmsg.FetchResponseTopic, len(q.Topics))
 	for i := range q.Topics {
 		in, out := &q.Topics[i], &f.resp.Topics[i]
@@ -321,17 +317,7 @@ func (b *broker) fetch(c *turn, q *kmsg.FetchRequest) {
 				f.minBytes = 0 // an error is a reason to answer
 				continue
 			}
-			lastEpoch, hw := int32(-1), p.HighWatermark
-			if q.Version >= 12 {
-				lastEpoch = p.LastFetchedEpoch
-			}
-			if hw == 1<<63-1 {
-				hw = -1 // kmsg's default stands for a follower that does not say
-			}
-			f.slots = append(f.slots, &fetchSlot{fetch: f, replica: r, into: into, maxBytes: int(max(p.PartitionMaxBytes, 0)), ask: partition.Fetch{
-				Replica: max(id, -1), ReplicaEpoch: epoch, LeaderEpoch: p.CurrentLeaderEpoch, LastFetchedEpoch: lastEpoch, Offset: p.FetchOffset,
-				LogStart: p.LogStartOffset, KnownHW: hw, LeaderOnly: q.Version < 11,
-			}})
+			f.slots = append(f.slots, &fetchSlot{fetch: f, replica: r, into: into, maxBytes: int(max(p.PartitionMaxBytes, 0)), ask: host.Question(q, p)})
 		}
 	}
 	f.minBytes = min(f.minBytes, f.maxBytes)

@@ -20,3 +20,8 @@ func Proposal(topic [16]byte, index int32, a partition.AlterISR) kmsg.AlterParti
 	t.Partitions = append(t.Partitions, p)
 	return t
 }
+
+// StillAsked tells whether a proposal is worth sending once more: the replica still leads the epoch that it was made in, over the state that it was made from.
+func StillAsked(s partition.Status, a partition.AlterISR) bool {
+	return s.Role == partition.Leader && s.LeaderEpoch == a.LeaderEpoch && s.PartitionEpoch == a.PartitionEpoch
+}
