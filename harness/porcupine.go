@@ -71,16 +71,8 @@ func WritePorcupine(dir string, partition int32, from, to int64) ([]View, error)
 
 // rejudge checks the log of a run again, as `ackproof check` does: porcupine is shown logs.
 func rejudge(dir string) (*linearizability.Answer, error) {
-	plan, err := LoadPlan(dir)
+	plan, facts, path, err := recorded(dir)
 	if err != nil {
-		return nil, err
-	}
-	facts, err := LoadFacts(dir)
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, historyFile)
-	if err := whole(path, plan.Run); err != nil {
 		return nil, err
 	}
 	answer, err := linearizability.CheckLog(ofTheLog(eventsOf(path)()), plan.Contract, facts, linearizability.Options{Claims: plan.Options.Claims})

@@ -82,6 +82,18 @@ func (s stored) results() (res model.Results, err error) {
 	return res, s.json(resultsFile, &res)
 }
 
+// recorded gives the plan and the facts of a run directory, and the path of its history, which is whole.
+func recorded(dir string) (plan Plan, facts model.Facts, path string, err error) {
+	if plan, err = LoadPlan(dir); err != nil {
+		return plan, facts, "", err
+	}
+	if facts, err = LoadFacts(dir); err != nil {
+		return plan, facts, "", err
+	}
+	path = filepath.Join(dir, historyFile)
+	return plan, facts, path, whole(path, plan.Run)
+}
+
 // LoadRun reads all that a page tells about from a run directory. The events are read when they are asked for. Errors are UsageErrors that name the file.
 func LoadRun(dir string) (*page.Run, error) {
 	s, err := openStored(dir)
@@ -93,16 +105,8 @@ func LoadRun(dir string) (*page.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := LoadPlan(dir)
+	plan, facts, path, err := recorded(dir)
 	if err != nil {
-		return nil, err
-	}
-	facts, err := LoadFacts(dir)
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(dir, historyFile)
-	if err := whole(path, plan.Run); err != nil {
 		return nil, err
 	}
 	run := &page.Run{

@@ -217,14 +217,11 @@ func (f simFlags) flags() string {
 // drawing gives the function from seeds to cases that the flags ask for.
 func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, error) {
 	if f.plant != "" {
-		bug, ok := fault.Find(f.plant)
-		if !ok {
-			return nil, usagef("--plant is %q, expected one of: %s", f.plant, plants())
+		id, err := plantFlag(f.plant)
+		if err != nil {
+			return nil, err
 		}
-		if !fault.Built {
-			return nil, usagef("--plant %s needs a binary with planted bugs, expected one built with -tags failpoints", f.plant)
-		}
-		f.plant = bug.ID
+		f.plant = id
 	}
 	if f.time != 0 && (f.time < 100*time.Millisecond || f.time > 24*time.Hour) {
 		return nil, usagef("--time is %v, expected 100ms to 24h", f.time)

@@ -144,14 +144,11 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 		o.Seed = rand.Int64N(1_000_000_000)
 	}
 	if o.Plant != "" {
-		bug, ok := fault.Find(o.Plant)
-		if !ok {
-			return t, usagef("--plant is %q, expected one of: %s", o.Plant, plants())
+		id, err := plantFlag(o.Plant)
+		if err != nil {
+			return t, err
 		}
-		if !fault.Built {
-			return t, usagef("--plant %s needs a binary with planted bugs, expected one built with -tags failpoints", o.Plant)
-		}
-		o.Plant = bug.ID
+		o.Plant = id
 	}
 	if f.schedule != "" {
 		s, err := nemesis.Load(f.schedule)
@@ -283,6 +280,18 @@ func list(flag string) []string {
 		}
 	}
 	return out
+}
+
+// plantFlag reads the flag --plant and gives the bug's id.
+func plantFlag(idOrName string) (id string, err error) {
+	bug, ok := fault.Find(idOrName)
+	if !ok {
+		return "", usagef("--plant is %q, expected one of: %s", idOrName, plants())
+	}
+	if !fault.Built {
+		return "", usagef("--plant %s needs a binary with planted bugs, expected one built with -tags failpoints", idOrName)
+	}
+	return bug.ID, nil
 }
 
 func plants() string {
