@@ -249,11 +249,7 @@ func (a *attack) until(t *world.Task, limit time.Duration, ok func(systems.Roles
 func (a *attack) choose(t *world.Task, l *life) error {
 	target := l.fault.Target
 	l.seen = a.roles
-	ids := make([]int, a.r.c.Nodes)
-	for i := range ids {
-		ids[i] = i + 1
-	}
-	s := nemesis.Selector{Nodes: ids, Pick: l.pick, Hurt: func(n int) bool { return a.hurt[n] > 0 }, LastJoined: a.lastJoined, Follows: -1}
+	s := nemesis.Selector{Nodes: upTo(a.r.c.Nodes), Pick: l.pick, Hurt: func(n int) bool { return a.hurt[n] > 0 }, LastJoined: a.lastJoined, Follows: -1}
 	if other := l.fault.Start.Fault; other != nil {
 		if target.Role == nemesis.RoleSame {
 			l.nodes, l.partition = a.lives[*other].nodes, a.lives[*other].partition
@@ -329,6 +325,15 @@ func (a *attack) mark(l *life, by int) {
 	}
 }
 
+// upTo gives the numbers from 1 to n, as nodes and clients have them.
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i + 1
+	}
+	return out
+}
+
 // injury is the work of one kind of fault.
 type injury interface {
 	strike()
@@ -353,15 +358,7 @@ func (a *attack) injury(l *life) injury {
 	case nemesis.Pause:
 		return &pause{a: a, l: l}
 	}
-	clients := make([]int, a.r.c.Clients)
-	for i := range clients {
-		clients[i] = i + 1
-	}
-	ids := make([]int, a.r.c.Nodes)
-	for i := range ids {
-		ids[i] = i + 1
-	}
-	return &cut{a: a, l: l, lanes: l.fault.Cut.Lanes(l.nodes, l.against, ids, clients, l.pick)}
+	return &cut{a: a, l: l, lanes: l.fault.Cut.Lanes(l.nodes, l.against, upTo(a.r.c.Nodes), upTo(a.r.c.Clients), l.pick)}
 }
 
 // inTurn heals target after target with the fault's stagger between them.

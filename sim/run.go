@@ -20,6 +20,7 @@ import (
 	"ackproof/nemesis"
 	"ackproof/sim/cluster"
 	"ackproof/sim/world"
+	"ackproof/workloads"
 	"ackproof/workloads/log"
 )
 
@@ -231,10 +232,7 @@ const setUpBound = 60 * time.Second
 func (r *run) createTopic(e *env) (id [16]byte, err error) {
 	for end := e.Now() + setUpBound; e.Now() < end; e.Sleep(20 * time.Millisecond) {
 		for _, n := range r.cluster.Nodes() {
-			var c interface {
-				RoundTrip(kmsg.Request, time.Duration) (kmsg.Response, error)
-				Close()
-			}
+			var c workloads.Conn
 			if c, err = e.Dial(n.Name(), time.Second); err != nil {
 				continue
 			}

@@ -3,7 +3,6 @@ package cluster
 import (
 	"encoding/binary"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -338,10 +337,6 @@ func still(batch []proposal) (out []proposal) {
 	}
 	return out
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }
-
-func boolText(b bool) string { return strconv.FormatBool(b) }
 
 // accept takes a connection: what it returns is called for each message that arrives.
 func (b *broker) accept(c *world.Conn) func(any) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -32,8 +33,8 @@ func newControl(b *broker) (*control, error) {
 		Self: b.n.id, Voters: c.voters(), Cluster: clusterID,
 		TickEvery: t.RaftTick, ElectionTicks: int(t.Election / t.RaftTick), SessionTimeout: t.Session, ImbalanceEach: t.Rebalance, SnapshotAfter: 1000,
 		Defaults: map[string]string{
-			"min.insync.replicas":            itoa(c.cfg.MinISR),
-			"unclean.leader.election.enable": boolText(c.cfg.Unclean),
+			"min.insync.replicas":            strconv.Itoa(c.cfg.MinISR),
+			"unclean.leader.election.enable": strconv.FormatBool(c.cfg.Unclean),
 			"max.message.bytes":              "1048588",
 		},
 		DefaultRF: int16(c.cfg.Replication), DefaultParts: int32(c.cfg.Partitions), AllowSingleCopy: c.cfg.Replication == 1,
