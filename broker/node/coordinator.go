@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ackproof/broker/core/group"
+	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/record"
 )
@@ -44,14 +45,9 @@ func (a *groupAppend) reply(e partition.ProduceReply) {
 	a.c.put(group.Appended{ID: a.id, Code: e.Code, Offset: e.BaseOffset})
 }
 
-const (
-	groupsPerPartition = 10_000          // most groups of a partition: memory is bounded
-	newMemberTimeout   = 5 * time.Minute // Kafka's
-)
-
 func newCoordinator(n *Node, r *replica, epoch int32) *coordinator {
 	cfg := n.cfg.Groups
-	cfg.MaxGroups, cfg.NewMemberTimeout = groupsPerPartition, newMemberTimeout
+	cfg.MaxGroups, cfg.NewMemberTimeout = group.MaxGroups, group.NewMemberTimeout
 	rand.Read(cfg.Seed[:]) // never fails
 	return &coordinator{n: n, replica: r, epoch: epoch, core: group.New(cfg), news: make(chan struct{}, 1), torn: make(chan struct{}), ended: make(chan struct{})}
 }
@@ -155,7 +151,8 @@ func (c *coordinator) load(ctx context.Context) error {
 	f := &fetch{woken: make(chan struct{}, 1)}
 	slot := fetchSlot{fetch: f, replica: c.replica}
 	for next := status.LogStart; next < end; {
-		ask := partition.Fetch{Token: &slot, Replica: -1, LeaderEpoch: c.epoch, LastFetchedEpoch: -1, LogStart: -1, KnownHW: -1, LeaderOnly: true, Wait: true, Offset: next}
+		ask := host.LoadQuestion(c.epoch, next)
+		ask.Token = &slot
 		c.replica.step(ask)
 		if slot.reply.Code != 0 {
 			return errNotLeading

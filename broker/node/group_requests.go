@@ -31,8 +31,8 @@ func (n *Node) handleGroup(ctx context.Context, q wire.Request) wire.Pending {
 		n.groups.each(func(c *coordinator) { p.parts = append(p.parts, c.ask(q, q.Body)) })
 		return p
 	}
-	for _, one := range splitByGroup(q.Body) {
-		p.parts = append(p.parts, n.give(ctx, q, one.id, one.body, began))
+	for _, one := range group.Split(q.Body) {
+		p.parts = append(p.parts, n.give(ctx, q, one.ID, one.Body, began))
 	}
 	return p
 }
@@ -69,85 +69,11 @@ func (p *groupRequest) Wait(ctx context.Context) (any, error) {
 		if whole == nil {
 			whole = part.answer
 		} else {
-			mergeGroups(whole, part.answer)
+			group.Merge(whole, part.answer)
 		}
 	}
 	if whole == nil {
 		whole = p.whole.ResponseKind() // of no group, or by a broker that leads none
 	}
 	return whole, nil
-}
-
-// mergeGroups adds the groups of one answer to another one.
-func mergeGroups(into, from kmsg.Response) {
-	switch into := into.(type) {
-	case *kmsg.ListGroupsResponse:
-		r := from.(*kmsg.ListGroupsResponse)
-		into.Groups = append(into.Groups, r.Groups...)
-		if r.ErrorCode != 0 {
-			into.ErrorCode = r.ErrorCode // half a list would look like a whole one
-		}
-	case *kmsg.DescribeGroupsResponse:
-		into.Groups = append(into.Groups, from.(*kmsg.DescribeGroupsResponse).Groups...)
-	case *kmsg.DeleteGroupsResponse:
-		into.Groups = append(into.Groups, from.(*kmsg.DeleteGroupsResponse).Groups...)
-	case *kmsg.ConsumerGroupDescribeResponse:
-		into.Groups = append(into.Groups, from.(*kmsg.ConsumerGroupDescribeResponse).Groups...)
-	case *kmsg.OffsetFetchResponse:
-		into.Groups = append(into.Groups, from.(*kmsg.OffsetFetchResponse).Groups...)
-	}
-}
-
-// ofGroup is the part of a request that is about one group.
-type ofGroup struct {
-	id   string
-	body kmsg.Request
-}
-
-// splitByGroup takes a request apart: its groups may have different coordinators.
-func splitByGroup(q kmsg.Request) (out []ofGroup) {
-	switch q := q.(type) {
-	case *kmsg.JoinGroupRequest:
-		return []ofGroup{{q.Group, q}}
-	case *kmsg.SyncGroupRequest:
-		return []ofGroup{{q.Group, q}}
-	case *kmsg.HeartbeatRequest:
-		return []ofGroup{{q.Group, q}}
-	case *kmsg.LeaveGroupRequest:
-		return []ofGroup{{q.Group, q}}
-	case *kmsg.OffsetCommitRequest:
-		return []ofGroup{{q.Group, q}}
-	case *kmsg.OffsetDeleteRequest:
-		return []ofGroup{{q.Group, q}}
-	case *kmsg.ConsumerGroupHeartbeatRequest:
-		return []ofGroup{{q.Group, q}}
-	case *kmsg.OffsetFetchRequest:
-		if q.Version < 8 {
-			return []ofGroup{{q.Group, q}}
-		}
-		for _, g := range q.Groups {
-			one := *q
-			one.Groups = []kmsg.OffsetFetchRequestGroup{g}
-			out = append(out, ofGroup{g.Group, &one})
-		}
-	case *kmsg.DescribeGroupsRequest:
-		for _, id := range q.Groups {
-			one := *q
-			one.Groups = []string{id}
-			out = append(out, ofGroup{id, &one})
-		}
-	case *kmsg.DeleteGroupsRequest:
-		for _, id := range q.Groups {
-			one := *q
-			one.Groups = []string{id}
-			out = append(out, ofGroup{id, &one})
-		}
-	case *kmsg.ConsumerGroupDescribeRequest:
-		for _, id := range q.Groups {
-			one := *q
-			one.Groups = []string{id}
-			out = append(out, ofGroup{id, &one})
-		}
-	}
-	return out
 }

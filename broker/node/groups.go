@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ackproof/broker/core/group"
+	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 )
 
@@ -32,7 +33,7 @@ func (g *groups) run(ctx context.Context) {
 		fresh := g.n.viewNews.wait()
 		v := g.n.view.Load()
 		if v != seen {
-			seen, topics = v, groupTopics(v)
+			seen, topics = v, host.GroupTopics(v.Image)
 			g.each(func(c *coordinator) { c.put(group.TopicsChanged{Topics: topics}) })
 		}
 		g.follow(ctx, v, topics)
@@ -43,16 +44,6 @@ func (g *groups) run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// groupTopics is what the coordinators know of a view.
-func groupTopics(v *view) *group.Topics {
-	var list []group.TopicInfo
-	for _, name := range v.names() {
-		t := v.Topics[name]
-		list = append(list, group.TopicInfo{Name: name, ID: t.ID, Partitions: int32(len(t.Partitions))})
-	}
-	return group.NewTopics(list)
 }
 
 func (g *groups) each(do func(*coordinator)) {

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -126,19 +125,13 @@ func (n *Node) createMissing(ctx context.Context, names []string) *view {
 
 // layoutOf says how a topic is made that nobody described: by the defaults, or as groups need it.
 func (n *Node) layoutOf(name string) kmsg.CreateTopicsRequestTopic {
+	if name == group.Topic {
+		return host.GroupTopicLayout(n.cfg.OffsetsPartitions, min(n.cfg.OffsetsReplication, int16(len(n.cfg.Voters))))
+	}
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = name, -1, -1
-	if name == group.Topic {
-		t.NumPartitions, t.ReplicationFactor = n.cfg.OffsetsPartitions, min(n.cfg.OffsetsReplication, int16(len(n.cfg.Voters)))
-		for key, value := range map[string]string{"retention.ms": "-1", "max.message.bytes": strconv.Itoa(groupBatchBytes)} {
-			t.Configs = append(t.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: key, Value: &value})
-		}
-	}
 	return t
 }
-
-// groupBatchBytes is the largest batch of the internal topic: the state of one large group is one batch.
-const groupBatchBytes = 64 << 20
 
 // validTopic: Kafka's rule for topic names.
 func validTopic(name string) bool {

@@ -116,6 +116,12 @@ func NewTopics(list []TopicInfo) *Topics {
 	return t
 }
 
+// What every host sets alike.
+const (
+	MaxGroups        = 10_000          // of a partition
+	NewMemberTimeout = 5 * time.Minute // Kafka's
+)
+
 // Config is what a coordinator needs to know for its whole life. Names in comments are Kafka's.
 type Config struct {
 	// Seed makes the member ids. No two coordinators may have the same one: a member id must not come back while a former bearer may still use it.
