@@ -110,7 +110,7 @@ func (r *run) everyGroup(ctx context.Context, do func(group.Group, *sockets.Env)
 		wg.Go(func() {
 			said[i] = "the visitor to " + g.Name + " died"
 			r.guard("the visitor to "+g.Name, func() {
-				said[i] = do(g, sockets.New(ctx, make(chan struct{}), r.began, r.Options.Seed, 1<<41+uint64(i)))
+				said[i] = do(g, r.env(0, ctx, make(chan struct{}), 1<<41+uint64(i)))
 			})
 		})
 	}

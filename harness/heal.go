@@ -96,7 +96,7 @@ func (r *run) everyPartition(ctx context.Context, links map[int32]string, do fun
 	for p := range int32(r.Options.Partitions) {
 		all.Go(func() {
 			r.guard(fmt.Sprintf("the visitor to p%d", p), func() {
-				v := r.visit(ctx, p, links)
+				v := r.visit(ctx, 0, p, links)
 				defer v.Close()
 				do(p, v)
 			})
@@ -110,7 +110,7 @@ func (r *run) await(ctx context.Context, links map[int32]string, bound time.Dura
 	end := time.Now().Add(bound)
 	visitors := map[int32]*log.Visitor{}
 	for node := range links {
-		visitors[node] = r.visit(ctx, 0, links)
+		visitors[node] = r.visit(ctx, 0, 0, links)
 		defer visitors[node].Close()
 	}
 	for {

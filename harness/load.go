@@ -8,7 +8,6 @@ import (
 
 	"ackproof/histories"
 	"ackproof/workloads/log/franz"
-	"ackproof/workloads/sockets"
 )
 
 // load lets clients work while the nemesis does, and ends with every client gone and every fault healed.
@@ -114,7 +113,7 @@ func (r *run) startClients(hard context.Context, stop chan struct{}, all *sync.W
 			return infra("open the links of the clients", err)
 		}
 		all.Go(func() {
-			r.guard("the "+w.Name, func() { w.Run(sockets.New(hard, stop, r.began, r.Options.Seed, uint64(i)), links) })
+			r.guard("the "+w.Name, func() { w.Run(r.env(w.Client, hard, stop, uint64(i)), links) })
 		})
 	}
 	if r.groups != nil {
@@ -124,7 +123,8 @@ func (r *run) startClients(hard context.Context, stop chan struct{}, all *sync.W
 	if err != nil {
 		return infra("open the links of the clients", err)
 	}
-	p := franz.Producer{Config: r.config, Workload: r.workload, Journal: r.journal, Counters: r.counters, Links: links}
+	p := franz.Producer{Config: r.config, Workload: r.workload, Journal: r.journal, Counters: r.counters, Links: links,
+		Dialer: r.backend.Network().ClientDialer(r.Options.Clients)}
 	all.Go(func() {
 		r.guard("the franz-go producer", func() {
 			if err := p.Run(hard, stop, r.now); err != nil {

@@ -31,7 +31,7 @@ type run struct {
 	dir      runDir
 	history  *os.File
 	journal  *histories.Recorder
-	mesh     *nemesis.Mesh
+	backend  nemesis.Backend
 	system   systems.System
 	timers   systems.Timers
 	runner   *nemesis.Runner
@@ -97,10 +97,12 @@ func (r *run) plan(context.Context) error {
 	}
 	o := r.Options
 	topic := fmt.Sprintf("ackproof-%016x", r.id)
-	r.mesh = nemesis.NewMesh()
+	if r.backend, err = r.ground(); err != nil {
+		return infra("prepare the ground", err)
+	}
 	r.system, err = r.Open(systems.Options{
 		Dir: r.dir.path, Nodes: o.Nodes, Topic: topic, Partitions: o.Partitions, Replication: o.Replication, MinISR: o.MinISR, Acks: o.Acks,
-		Idempotent: o.Idempotent, Unclean: o.Unclean, FlushEach: o.FlushEach, Plant: o.Plant, Network: r.mesh,
+		Idempotent: o.Idempotent, Unclean: o.Unclean, FlushEach: o.FlushEach, Plant: o.Plant, Network: r.backend.Network(), Host: r.backend,
 	})
 	if err != nil {
 		return infra("prepare the system", err)
@@ -173,7 +175,7 @@ func (r *run) setUp(ctx context.Context) error {
 	r.counters = log.NewCounters(r.Options.Partitions)
 	r.workload = log.New(r.config, r.journal, r.counters)
 	r.prepareGroups()
-	r.runner = &nemesis.Runner{System: r.system, Mesh: r.mesh, Acked: r.counters.Acked, Event: r.faultStep}
+	r.runner = &nemesis.Runner{System: r.system, Backend: r.backend, Acked: r.counters.Acked, Event: r.faultStep}
 	r.seconds.Setup = time.Since(begin).Seconds()
 	return nil
 }
@@ -194,7 +196,7 @@ func (r *run) faultStep(s nemesis.FaultStep) {
 func (r *run) links(client int) (byID map[int32]string, byAddr map[string]string, err error) {
 	byID, byAddr = map[int32]string{}, map[string]string{}
 	for _, n := range r.system.Nodes() {
-		link, err := r.mesh.ClientLink(client, n.ID(), n.Addr())
+		link, err := r.backend.Network().ClientLink(client, n.ID(), n.Addr())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -231,7 +233,7 @@ func (r *run) withDead(err error) error {
 }
 
 func (r *run) probeOne(ctx context.Context, client int, links map[int32]string) error {
-	v := r.visit(ctx, int32(client%r.Options.Partitions), links)
+	v := r.visit(ctx, client, int32(client%r.Options.Partitions), links)
 	defer v.Close()
 	for node := range links {
 		if _, err := v.View(node); err != nil {
@@ -251,10 +253,23 @@ func (r *run) probeOne(ctx context.Context, client int, links map[int32]string) 
 	return nil
 }
 
+// ground makes the back end of the run.
+func (r *run) ground() (nemesis.Backend, error) {
+	if r.Ground == nil {
+		return nemesis.NewProxies(), nil
+	}
+	return r.Ground()
+}
+
+// env is the world of the client with that number; stream is where its randomness comes from.
+func (r *run) env(client int, hard context.Context, stop <-chan struct{}, stream uint64) *sockets.Env {
+	return sockets.New(hard, stop, r.began, r.Options.Seed, stream).Through(r.backend.Network().ClientDialer(client))
+}
+
 // visit makes a client of the harness. It is not asked to stop, but its connections break when ctx ends.
-func (r *run) visit(ctx context.Context, partition int32, links map[int32]string) *log.Visitor {
+func (r *run) visit(ctx context.Context, client int, partition int32, links map[int32]string) *log.Visitor {
 	never := make(chan struct{})
-	return r.workload.Visit(sockets.New(ctx, never, r.began, r.Options.Seed, 1<<40+uint64(partition)), partition, links)
+	return r.workload.Visit(r.env(client, ctx, never, 1<<40+uint64(partition)), partition, links)
 }
 
 // release stops everything; it is safe at every stage.
@@ -266,8 +281,8 @@ func (r *run) release() error {
 	if r.system != nil {
 		errs = append(errs, r.system.Stop())
 	}
-	if r.mesh != nil {
-		errs = append(errs, r.mesh.Close())
+	if r.backend != nil {
+		errs = append(errs, r.backend.Close())
 	}
 	if r.journal != nil {
 		errs = append(errs, r.closeHistory())

@@ -28,7 +28,9 @@ type Test struct {
 	Store    string            // where run directories are made
 	Command  []string          // for run.json
 	// Open makes the system; nothing of it runs before Start.
-	Open     func(systems.Options) (systems.System, error)
+	Open func(systems.Options) (systems.System, error)
+	// Ground makes the back end that the run stands on; nil: the portable one, nemesis.Proxies.
+	Ground   func() (nemesis.Backend, error)
 	Observer Observer
 }
 

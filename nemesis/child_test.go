@@ -206,6 +206,7 @@ func (c *cluster) Stop() error {
 }
 
 func (n *child) ID() int       { return n.id }
+func (n *child) Data() string  { return "" }
 func (n *child) Name() string  { return fmt.Sprintf("n%d", n.id) }
 func (n *child) Addr() string  { return n.addr }
 func (n *child) Pause() error  { return n.signal(syscall.SIGSTOP) }

@@ -72,8 +72,8 @@ func (x *execution) live(l *life) {
 		x.tell(l, Judged, reason)
 	}
 
-	if !slices.Contains(ProcessKinds(), f.Kind) {
-		fail(fmt.Sprintf("not started: %s takes a hold on the machine that this nemesis has not", f.Kind))
+	if ok, why := x.r.Backend.Can(f.Kind); !ok {
+		fail(fmt.Sprintf("not started: %s: %s", f.Kind, why))
 		return
 	}
 	since, remark, err := x.await(ctx, l)
@@ -146,13 +146,7 @@ func (x *execution) injury(l *life) injury {
 			}
 		}
 	}
-	switch l.fault.Kind {
-	case Kill:
-		return &kill{wound: base}
-	case Pause:
-		return &pause{wound: base}
-	}
-	return newPartition(base)
+	return newInjury(base)
 }
 
 func prober(s systems.System) systems.Prober {

@@ -13,7 +13,8 @@ import (
 // answers directly and through every link. An error names what does not. A node that had ended by itself is restarted too, and its end is
 // part of the error, because no fault asked for it.
 func (r *Runner) Heal(ctx context.Context) error {
-	r.Mesh.ReleaseAll()
+	network := r.Backend.Network()
+	network.ReleaseAll()
 	ping := prober(r.System)
 	if ping == nil {
 		return errors.New("heal: the system offers no probe (systems.Prober)")
@@ -41,11 +42,12 @@ func (r *Runner) healNode(ctx context.Context, ping systems.Prober, n systems.No
 			return errors.Join(ended, fmt.Errorf("heal: restart %s: %w", n.Name(), err))
 		}
 	}
-	if _, err := answers(ctx, ping, n.Addr()); err != nil {
+	if _, err := answers(ctx, ping, directly(n)); err != nil {
 		return errors.Join(ended, fmt.Errorf("heal: %s does not answer at %s: %w", n.Name(), n.Addr(), err))
 	}
-	for _, d := range r.Mesh.dialers(NodeParty(n.ID())) {
-		if _, err := answers(ctx, ping, r.Mesh.address(d, NodeParty(n.ID()))); err != nil {
+	network := r.Backend.Network()
+	for _, d := range network.Dialers(NodeParty(n.ID())) {
+		if _, err := answers(ctx, ping, over(network, d, NodeParty(n.ID()))); err != nil {
 			return errors.Join(ended, fmt.Errorf("heal: %s does not answer over the link from %v: %w", n.Name(), d, err))
 		}
 	}

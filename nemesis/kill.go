@@ -115,7 +115,7 @@ func (k *kill) after(ctx context.Context) {
 		return
 	}
 	k.each(func(i int, n systems.Node) error {
-		took, err := answers(ctx, k.prober, n.Addr())
+		took, err := answers(ctx, k.prober, directly(n))
 		switch {
 		case err == nil:
 			k.back[i] = fmt.Sprintf("pid %d answered %d ms after the restart", n.PID(), took.Milliseconds())

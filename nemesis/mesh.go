@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -90,6 +91,9 @@ func (m *Mesh) ClientLink(client, to int, target string) (string, error) {
 	return m.link(ClientParty(client), NodeParty(to), target)
 }
 
+// ClientDialer implements systems.Network: which client dials is known by the address that it dials.
+func (m *Mesh) ClientDialer(int) net.Dialer { return net.Dialer{} }
+
 func (m *Mesh) link(dialer, acceptor Party, target string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,8 +179,8 @@ func (m *Mesh) Count(k Lane) Count {
 	return Count{Passed: l.passed.Load(), Held: l.waited.Load()}
 }
 
-// held tells whether the lane is held now.
-func (m *Mesh) held(k Lane) bool {
+// Held tells whether the lane is held now.
+func (m *Mesh) Held(k Lane) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.lanes[k]
@@ -197,8 +201,8 @@ func (m *Mesh) Clients() []int {
 	return slices.Compact(ids)
 }
 
-// dialers are all parties that have a link to the acceptor: nodes first, each in rising order.
-func (m *Mesh) dialers(acceptor Party) []Party {
+// Dialers are all parties that have a link to the acceptor: nodes first, each in rising order.
+func (m *Mesh) Dialers(acceptor Party) []Party {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []Party
@@ -217,6 +221,16 @@ func (m *Mesh) dialers(acceptor Party) []Party {
 		return a.ID - b.ID
 	})
 	return slices.Compact(out)
+}
+
+// Dial connects as the dialer to the acceptor, over the link that they have.
+func (m *Mesh) Dial(ctx context.Context, dialer, acceptor Party) (net.Conn, error) {
+	at := m.address(dialer, acceptor)
+	if at == "" {
+		return nil, fmt.Errorf("dial %v as %v: they have no link", acceptor, dialer)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", at)
 }
 
 // address is where the dialer reaches the acceptor, "" if they have no link.

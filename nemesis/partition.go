@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,8 +16,9 @@ import (
 // also have let the other way's bytes through.
 type partition struct {
 	wound
-	lanes []Lane
-	links []*linkProbe
+	network Network
+	lanes   []Lane
+	links   []*linkProbe
 }
 
 // linkProbe is the proof of one link.
@@ -32,14 +34,15 @@ type linkProbe struct {
 }
 
 func newPartition(w wound) *partition {
-	p := &partition{wound: w}
-	p.lanes = w.l.fault.Cut.Lanes(w.l.nodes, w.l.against, w.x.nodeIDs(), w.x.r.Mesh.Clients(), w.l.pick)
+	network := w.x.r.Backend.Network()
+	p := &partition{wound: w, network: network}
+	p.lanes = w.l.fault.Cut.Lanes(w.l.nodes, w.l.against, w.x.nodeIDs(), network.Clients(), w.l.pick)
 	found := map[[2]Party]*linkProbe{}
 	for _, lane := range p.lanes {
 		key := [2]Party{lane.Dialer, lane.Acceptor}
 		link := found[key]
 		if link == nil {
-			if w.x.r.Mesh.address(lane.Dialer, lane.Acceptor) == "" {
+			if !slices.Contains(network.Dialers(lane.Acceptor), lane.Dialer) {
 				continue // these two have never had anything to say to each other
 			}
 			link = &linkProbe{dialer: lane.Dialer, acceptor: lane.Acceptor}
@@ -64,7 +67,7 @@ func (p *partition) eachLink(do func(*linkProbe)) {
 }
 
 func (p *partition) count(link *linkProbe) [2]Count {
-	m := p.x.r.Mesh
+	m := p.network
 	return [2]Count{m.Count(Lane{link.dialer, link.acceptor, false}), m.Count(Lane{link.dialer, link.acceptor, true})}
 }
 
@@ -73,7 +76,7 @@ func (p *partition) prepare(ctx context.Context) {
 		return
 	}
 	p.eachLink(func(link *linkProbe) {
-		c, err := ask(ctx, p.prober, p.x.r.Mesh.address(link.dialer, link.acceptor), beforeWait)
+		c, err := ask(ctx, p.prober, over(p.network, link.dialer, link.acceptor), beforeWait)
 		if err != nil {
 			link.problem = "did not answer before the cut: " + err.Error()
 			return
@@ -89,7 +92,7 @@ func (p *partition) strike() error {
 	for _, link := range p.links {
 		link.start = p.count(link)
 	}
-	p.x.r.Mesh.Hold(p.lanes...)
+	p.network.Hold(p.lanes...)
 	return nil
 }
 
@@ -126,10 +129,10 @@ func (p *partition) during(ctx context.Context) {
 func (p *partition) heal(context.Context) error {
 	if p.l.fault.Cut.Reset {
 		for _, link := range p.links {
-			p.x.r.Mesh.Reset(link.dialer, link.acceptor)
+			p.network.Reset(link.dialer, link.acceptor)
 		}
 	}
-	p.x.r.Mesh.Release(p.lanes...)
+	p.network.Release(p.lanes...)
 	return nil
 }
 
@@ -143,11 +146,11 @@ func (p *partition) after(ctx context.Context) {
 		if !link.quiet {
 			return
 		}
-		_, err := answers(ctx, p.prober, p.x.r.Mesh.address(link.dialer, link.acceptor))
+		_, err := answers(ctx, p.prober, over(p.network, link.dialer, link.acceptor))
 		switch {
 		case err == nil:
 			link.after = true
-		case p.x.hurtByOthers(p.l, link.acceptor.ID) || p.x.r.Mesh.held(Lane{link.dialer, link.acceptor, false}) || p.x.r.Mesh.held(Lane{link.dialer, link.acceptor, true}):
+		case p.x.hurtByOthers(p.l, link.acceptor.ID) || p.network.Held(Lane{link.dialer, link.acceptor, false}) || p.network.Held(Lane{link.dialer, link.acceptor, true}):
 			link.blind = true
 		default:
 			link.problem = "did not answer after the heal, so its silence may have had another cause: " + err.Error()

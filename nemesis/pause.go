@@ -45,7 +45,7 @@ func (p *pause) during(ctx context.Context) {
 			return nil
 		}
 		state, began := processState(p.pids[i]), time.Now()
-		c, err := ask(ctx, p.prober, n.Addr(), silentWait)
+		c, err := ask(ctx, p.prober, directly(n), silentWait)
 		if err == nil {
 			c.Close()
 		}
@@ -85,7 +85,7 @@ func (p *pause) after(ctx context.Context) {
 		if p.pids[i] == 0 {
 			return nil
 		}
-		took, err := answers(ctx, p.prober, n.Addr())
+		took, err := answers(ctx, p.prober, directly(n))
 		switch {
 		case err == nil:
 			p.back[i] = fmt.Sprintf("answered %d ms after it went on", took.Milliseconds())

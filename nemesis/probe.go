@@ -22,9 +22,27 @@ const (
 	retryEach  = 20 * time.Millisecond
 )
 
-// ask dials and pings once, within wait and no longer than ctx lasts. It returns the connection open if it was answered.
-func ask(ctx context.Context, ping systems.Prober, address string, wait time.Duration) (net.Conn, error) {
-	c, err := (&net.Dialer{Timeout: wait}).DialContext(ctx, "tcp", address)
+// way dials a node.
+type way func(ctx context.Context) (net.Conn, error)
+
+// directly is the harness's own way to a node, on which no fault acts.
+func directly(n systems.Node) way {
+	return func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", n.Addr())
+	}
+}
+
+// over is the way of one party to another.
+func over(n Network, dialer, acceptor Party) way {
+	return func(ctx context.Context) (net.Conn, error) { return n.Dial(ctx, dialer, acceptor) }
+}
+
+// ask dials and pings once, within wait for each and no longer than ctx lasts. It returns the connection open if it was answered.
+func ask(ctx context.Context, ping systems.Prober, dial way, wait time.Duration) (net.Conn, error) {
+	dialing, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	c, err := dial(dialing)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +61,10 @@ func pingOn(ctx context.Context, ping systems.Prober, c net.Conn, wait time.Dura
 }
 
 // answers asks until an answer comes or ctx ends, and says how long it took.
-func answers(ctx context.Context, ping systems.Prober, address string) (time.Duration, error) {
+func answers(ctx context.Context, ping systems.Prober, dial way) (time.Duration, error) {
 	began := time.Now()
 	for {
-		c, err := ask(ctx, ping, address, beforeWait)
+		c, err := ask(ctx, ping, dial, beforeWait)
 		if err == nil {
 			c.Close()
 			return time.Since(began), nil

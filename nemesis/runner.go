@@ -15,8 +15,8 @@ import (
 // Runner carries out a schedule against a running system and proves what each fault did. Set the fields before the first call and leave them.
 type Runner struct {
 	// System must implement systems.Prober: a fault that cannot be probed is never called effective.
-	System systems.System
-	Mesh   *Mesh
+	System  systems.System
+	Backend Backend
 	// Acked tells how many records of the partition have been acknowledged so far. Without it AckedMore is never reached.
 	Acked func(partition int32) int64
 	// Event, if set, is told each step of each fault as it happens, one at a time, for the journal. It must not block for long: faults wait for it.

@@ -28,7 +28,7 @@ func run(t *testing.T, r *Runner, faults ...Fault) ([]model.FaultResult, []Fault
 
 func TestEachFaultProvesItsEffect(t *testing.T) {
 	c := newCluster(t, 3, 2)
-	r := &Runner{System: c, Mesh: c.mesh(4)}
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(4)}}
 	one := Target{Role: RoleNode, Node: 1}
 	for _, x := range []struct {
 		name    string
@@ -101,27 +101,27 @@ func TestFaultsWithoutEffectAreNotCalledEffective(t *testing.T) {
 		{"a kill that kills nothing", func(t *testing.T) *Runner {
 			c.nodes[0].broken = true
 			t.Cleanup(func() { c.nodes[0].broken = false })
-			return &Runner{System: c, Mesh: m}
+			return &Runner{System: c, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Kill, ForMS: 10, Target: node(1)}, "still there"},
 		{"a pause that stops nothing", func(t *testing.T) *Runner {
 			c.nodes[0].broken = true
 			t.Cleanup(func() { c.nodes[0].broken = false })
-			return &Runner{System: c, Mesh: m}
+			return &Runner{System: c, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Pause, ForMS: 100, Target: node(1)}, "answered while paused"},
 		{"a node that is down already", func(t *testing.T) *Runner {
 			c.nodes[0].Kill()
-			return &Runner{System: c, Mesh: m}
+			return &Runner{System: c, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Kill, ForMS: 10, Target: node(1)}, "down already"},
 		{"links that lead past the mesh", func(*testing.T) *Runner {
-			return &Runner{System: leaky{c, c.nodes[2].addr}, Mesh: m}
+			return &Runner{System: leaky{c, c.nodes[2].addr}, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Partition, ForMS: 100, Target: node(1), Cut: Cut{Shape: Isolate}}, "answered through the cut"},
 		{"a mesh that nobody uses", func(t *testing.T) *Runner {
 			m := NewMesh()
 			t.Cleanup(func() { m.Close() })
-			return &Runner{System: c, Mesh: m}
+			return &Runner{System: c, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Partition, ForMS: 100, Target: node(1), Cut: Cut{Shape: Isolate}}, "0 of 0 links"},
 		{"a system without a probe", func(*testing.T) *Runner {
-			return &Runner{System: struct{ systems.System }{c}, Mesh: m}
+			return &Runner{System: struct{ systems.System }{c}, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Pause, ForMS: 50, Target: node(1)}, "no probe"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestFaultsWithoutEffectAreNotCalledEffective(t *testing.T) {
 // A node that hangs for a reason of its own looks like a cut, but not a byte of its silence is ours.
 func TestSilenceOfAnotherCauseIsNoProof(t *testing.T) {
 	c := newCluster(t, 2, 1)
-	r := &Runner{System: c, Mesh: c.mesh(0)}
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
 	target := Target{Role: RoleNode, Node: 1}
 	c.nodes[1].Pause()
 	defer c.nodes[1].Resume()
@@ -155,7 +155,7 @@ func TestSilenceOfAnotherCauseIsNoProof(t *testing.T) {
 func TestTriggers(t *testing.T) {
 	c := newCluster(t, 3, 2)
 	var acked atomic.Int64
-	r := &Runner{System: c, Mesh: c.mesh(2), Acked: func(int32) int64 { return acked.Add(1) }}
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(2)}, Acked: func(int32) int64 { return acked.Add(1) }}
 	// The first fault takes the leader away for as long as it takes the second one to see that; the third waits until both are over and everything has recovered.
 	results, steps := run(t, r,
 		Fault{Kind: Kill, ForMS: 8000, UntilFault: at(1), Target: Target{Role: RoleLeader, Partition: AnyPartition}},
@@ -181,7 +181,7 @@ func TestTriggers(t *testing.T) {
 
 func TestStateThatIsNeverReached(t *testing.T) {
 	c := newCluster(t, 2, 1)
-	results, _ := run(t, &Runner{System: c, Mesh: c.mesh(0)},
+	results, _ := run(t, &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}},
 		Fault{Kind: Pause, ForMS: 20, Start: Trigger{AckedMore: 1, GiveUpMS: 60}, Target: Target{Role: RoleLeader}})
 	if got := results[0]; !got.Effective || !strings.Contains(got.Proof, "not reached within 60ms") || got.FromMS < 60 {
 		t.Errorf("%+v, expected a fault that began after it gave up waiting", got)
@@ -196,7 +196,7 @@ func TestRoles(t *testing.T) {
 			{Leader: 3, Replicas: []int{2, 3, 1}, ISR: []int{3, 1}},
 		}}
 	}
-	r := &Runner{System: c, Mesh: c.mesh(0)}
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
 	for _, x := range []struct {
 		target Target
 		want   []string
@@ -249,7 +249,7 @@ func TestLastJoined(t *testing.T) {
 // When the load ends, what lasts is healed at once and what has not begun never does.
 func TestEndOfLoadHeals(t *testing.T) {
 	c := newCluster(t, 3, 1)
-	r := &Runner{System: c, Mesh: c.mesh(0)}
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var began sync.WaitGroup
 	began.Add(3)
@@ -288,7 +288,7 @@ func TestEndOfLoadHeals(t *testing.T) {
 // Two cuts of one link do not open each other's, and a fault judges only what it can see.
 func TestOverlappingFaults(t *testing.T) {
 	c := newCluster(t, 3, 1)
-	r := &Runner{System: c, Mesh: c.mesh(2)}
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(2)}}
 	results, _ := run(t, r,
 		Fault{Kind: Partition, ForMS: 900, Target: Target{Role: RoleNode, Node: 1}, Cut: Cut{Shape: Isolate}},
 		Fault{Kind: Partition, ForMS: 300, Start: Trigger{Fault: at(0), AfterMS: 250}, Target: Target{Role: RoleSame}, Cut: Cut{Shape: ClientLink}},
@@ -306,10 +306,10 @@ func TestOverlappingFaults(t *testing.T) {
 
 func TestHealFindsWhatFaultsLeft(t *testing.T) {
 	c := newCluster(t, 3, 1)
-	r := &Runner{System: c, Mesh: c.mesh(1)}
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(1)}}
 	c.nodes[0].Kill()
 	c.nodes[1].Pause()
-	r.Mesh.Hold(Flow(NodeParty(1), NodeParty(3))...)
+	r.Backend.Network().Hold(Flow(NodeParty(1), NodeParty(3))...)
 	if err := r.Heal(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestHealFindsWhatFaultsLeft(t *testing.T) {
 // Restarts with a stagger come one after the other, in the order of the nodes, while the load lasts.
 func TestStaggeredRestarts(t *testing.T) {
 	c := newCluster(t, 3, 1)
-	r := &Runner{System: c, Mesh: c.mesh(0)}
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
 	results, _ := run(t, r, Fault{Kind: Kill, ForMS: 20, StaggerMS: 60, Target: Target{Role: RoleAll}})
 	if got := results[0]; !got.Effective || got.ToMS-got.FromMS < 20+2*60 {
 		t.Errorf("%+v, expected the last restart after 140 ms or more", got)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os/exec"
 	"time"
 
 	"ackproof/model"
@@ -23,9 +24,21 @@ type Options struct {
 	Acks        int // 0, 1, −1
 	Idempotent  bool
 	Unclean     bool
-	FlushEach   bool   // flush before the ack
-	Plant       string // planted bug id, "" for none
-	Network     Network
+	FlushEach   bool    // flush before the ack
+	Plant       string  // planted bug id, "" for none
+	Network     Network // nil: Direct
+	Host        Host    // nil: the system's own choice, loopback
+}
+
+// Host is where nodes live: it gives them addresses and folders, and makes their processes. The nemesis gives one that holds the machine under the nodes.
+type Host interface {
+	// Address is where the node may listen, host and port; nth tells apart several of one node, from 0. The answer is the same every time.
+	Address(node, nth int) (string, error)
+	// DataDir is where the node may keep its data; want is where the run would have it. The folder exists. What is in it when the node starts for the first time
+	// counts as flushed.
+	DataDir(node int, want string) (string, error)
+	// Start starts the command as a process of the node. It is called on a thread that belongs to this process until its end, and may change the command.
+	Start(node int, cmd *exec.Cmd) error
 }
 
 // Network tells under which address one party reaches a node. The nemesis gives one that leads through its proxies; Direct leads nowhere else.
@@ -34,6 +47,8 @@ type Network interface {
 	NodeLink(from, to int, target string) (string, error)
 	// ClientLink is the address that client `client` must dial to reach node `to`, which really listens on target.
 	ClientLink(client, to int, target string) (string, error)
+	// ClientDialer dials as that client; its time-out is the caller's to set.
+	ClientDialer(client int) net.Dialer
 }
 
 // Direct is the network without proxies.
@@ -44,6 +59,9 @@ func (Direct) NodeLink(_, _ int, target string) (string, error) { return target,
 
 // ClientLink returns the target.
 func (Direct) ClientLink(_, _ int, target string) (string, error) { return target, nil }
+
+// ClientDialer returns a plain dialer.
+func (Direct) ClientDialer(int) net.Dialer { return net.Dialer{} }
 
 // ErrMachine marks errors of Node.Start that say nothing of the system: the process could not be made, since the program, memory or descriptors were missing. They are no
 // evidence against a promise.
@@ -75,6 +93,7 @@ type Node interface {
 	Name() string // "n1"
 	Addr() string // where it really listens for clients, past the proxies
 	PID() int     // 0 while it is down
+	Data() string // its data folder, "" if it keeps none that the harness can reach
 	// Kill ends the process at once (SIGKILL) and returns when it is gone.
 	Kill() error
 	// Start runs it again with the same address and data; it returns when the process runs, not when it is ready. Where the machine is to blame, the error is ErrMachine.

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
 	"ackproof/model"
 	"ackproof/systems"
+	"ackproof/systems/process"
 )
 
 // The nodes' own time-outs. They are far below Kafka's defaults, so that a run of seconds sees many failovers, and far enough above what a
@@ -40,8 +42,7 @@ const (
 // Cluster is a cluster of reference broker processes. It implements systems.System and systems.Prober.
 type Cluster struct {
 	o     systems.Options
-	exe   string
-	nodes []*node
+	nodes []*process.Node
 
 	mu      sync.Mutex
 	topicID [16]byte
@@ -85,16 +86,34 @@ func New(o systems.Options, executable string) (*Cluster, error) {
 		return nil, fmt.Errorf("reference: folder %q: %w", o.Dir, err)
 	}
 	o.Dir = dir
-	ports, err := freePorts(o.Nodes)
+	if o.Host == nil {
+		o.Host = process.NewLoopback()
+	}
+	c := &Cluster{o: o}
+	for id := 1; id <= o.Nodes; id++ {
+		n, err := c.makeNode(id, filepath.Join(dir, "nodes", fmt.Sprint(id)), executable)
+		if err != nil {
+			return nil, fmt.Errorf("reference: %w", err)
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	return c, nil
+}
+
+// propertiesFile is a node's configuration, in its folder.
+const propertiesFile = "node.properties"
+
+func (c *Cluster) makeNode(id int, dir, executable string) (*process.Node, error) {
+	addr, err := c.o.Host.Address(id, 0)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{o: o, exe: executable}
-	for i, port := range ports {
-		id := i + 1
-		c.nodes = append(c.nodes, newNode(id, net.JoinHostPort("127.0.0.1", fmt.Sprint(port)), filepath.Join(dir, "nodes", fmt.Sprint(id)), executable))
+	data, err := c.o.Host.DataDir(id, filepath.Join(dir, "data"))
+	if err != nil {
+		return nil, err
 	}
-	return c, nil
+	return process.New(process.Spec{ID: id, Addr: addr, Dir: dir, Data: data, Host: c.o.Host,
+		Argv: []string{executable, "broker", "--config", filepath.Join(dir, propertiesFile)}})
 }
 
 // Info implements systems.System. The version is the harness's own: both come from one build.
@@ -107,8 +126,12 @@ func (c *Cluster) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for _, n := range c.nodes {
-		if err := n.configure(c.properties(n)); err != nil {
+		lines, err := c.properties(n)
+		if err != nil {
 			return err
+		}
+		if _, err := n.Write(propertiesFile, strings.Join(lines, "\n")+"\n"); err != nil {
+			return fmt.Errorf("reference: %w", err)
 		}
 	}
 	for _, n := range c.nodes {
@@ -169,7 +192,7 @@ func (c *Cluster) Stop() error {
 	errs := make([]error, len(c.nodes))
 	var all sync.WaitGroup
 	for i, n := range c.nodes {
-		all.Go(func() { errs[i] = n.stop() })
+		all.Go(func() { errs[i] = n.Stop() })
 	}
 	all.Wait()
 	return errors.Join(errs...)

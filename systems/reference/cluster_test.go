@@ -140,7 +140,7 @@ func TestLifeOfACluster(t *testing.T) {
 	if alive, reason := dead.Alive(); exists(pid) || alive || reason != nil || dead.PID() != 0 {
 		t.Errorf("killed, and it exists: %v, alive: %v, reason: %v", exists(pid), alive, reason)
 	}
-	roles(t, c, "the others take over from the dead", without(dead.id))
+	roles(t, c, "the others take over from the dead", without(dead.ID()))
 	if err := dead.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestLifeOfACluster(t *testing.T) {
 	if err := still.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	roles(t, c, "the others take over from the paused", without(still.id))
+	roles(t, c, "the others take over from the paused", without(still.ID()))
 	if err := still.Resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestLifeOfACluster(t *testing.T) {
 
 	// Standard input ends, as it does when the harness dies: so does the node, by itself.
 	lonely := c.nodes[0]
-	lonely.process.stdin.Close()
+	lonely.EndInput()
 	eventually(t, "the node ends with its standard input", func() bool { alive, _ := lonely.Alive(); return !alive })
 	if err := lonely.Pause(); err == nil || !strings.Contains(err.Error(), "n1: it is down") {
 		t.Errorf("pausing a node that is down gives %v", err)
@@ -184,7 +184,7 @@ func TestNodeThatCannotStartIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Stop()
-	l, err := net.Listen("tcp", c.nodes[1].addr) // somebody was quicker
+	l, err := net.Listen("tcp", c.nodes[1].Addr()) // somebody was quicker
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,27 +5,29 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+
+	"ackproof/systems/process"
 )
 
 // properties is the configuration of one node. Each node has its own view of the others' addresses, which the run's network gives it.
-func (c *Cluster) properties(n *node) ([]string, error) {
+func (c *Cluster) properties(n *process.Node) ([]string, error) {
 	voters := make([]string, len(c.nodes))
 	for i, other := range c.nodes {
-		addr := other.addr
+		addr := other.Addr()
 		if other != n {
 			var err error
-			if addr, err = c.o.Network.NodeLink(n.id, other.id, other.addr); err != nil {
-				return nil, fmt.Errorf("reference: address of n%d for n%d: %w", other.id, n.id, err)
+			if addr, err = c.o.Network.NodeLink(n.ID(), other.ID(), other.Addr()); err != nil {
+				return nil, fmt.Errorf("reference: address of n%d for n%d: %w", other.ID(), n.ID(), err)
 			}
 		}
-		voters[i] = fmt.Sprintf("%d@%s", other.id, addr)
+		voters[i] = fmt.Sprintf("%d@%s", other.ID(), addr)
 	}
 	lines := []string{
-		fmt.Sprintf("node.id=%d", n.id),
-		"listeners=PLAINTEXT://" + n.addr,
-		"advertised.listeners=PLAINTEXT://" + n.addr,
+		fmt.Sprintf("node.id=%d", n.ID()),
+		"listeners=PLAINTEXT://" + n.Addr(),
+		"advertised.listeners=PLAINTEXT://" + n.Addr(),
 		"controller.quorum.voters=" + strings.Join(voters, ","),
-		"log.dirs=" + escape(n.dataDir()),
+		"log.dirs=" + escape(n.Data()),
 		"ackproof.exit.with.parent=true",
 		"",
 		fmt.Sprintf("default.replication.factor=%d", c.o.Replication),

@@ -2,11 +2,8 @@ package reference
 
 import (
 	"encoding/binary"
-	"fmt"
 	"io"
 	"net"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,28 +30,6 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		if _, err := New(o, executable); err == nil || !strings.Contains(err.Error(), "expected") {
 			t.Errorf("%+v gives %v, expected an error that says what was expected", o, err)
 		}
-	}
-}
-
-func TestPortsAreNoneThatTheKernelGivesAway(t *testing.T) {
-	low, high := ephemeralDefault, 65535
-	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
-		if _, err := fmt.Sscan(string(text), &low, &high); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ports, err := freePorts(50)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range ports {
-		if p >= low && p <= high {
-			t.Errorf("port %d is in the range %d to %d", p, low, high)
-		}
-	}
-	slices.Sort(ports)
-	if len(slices.Compact(ports)) != 50 {
-		t.Errorf("%d different ports, expected 50", len(ports))
 	}
 }
 

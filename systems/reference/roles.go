@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"ackproof/systems"
+	"ackproof/systems/process"
 )
 
 const (
@@ -89,14 +90,14 @@ func (c *Cluster) views(ctx context.Context) ([]view, error) {
 }
 
 // viewOf asks one node: first how far it has read, then what it sees, so that the index is never ahead of the view.
-func (c *Cluster) viewOf(n *node) (view, error) {
-	conn, err := net.DialTimeout("tcp", n.addr, viewTimeout)
+func (c *Cluster) viewOf(n *process.Node) (view, error) {
+	conn, err := net.DialTimeout("tcp", n.Addr(), viewTimeout)
 	if err != nil {
 		return view{}, fmt.Errorf("%s: %w", n.Name(), err)
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(viewTimeout))
-	v := view{node: n.id}
+	v := view{node: n.ID()}
 	resp, err := roundTrip(conn, quorumRequest())
 	if err != nil {
 		return view{}, fmt.Errorf("%s: %w", n.Name(), err)
@@ -201,7 +202,7 @@ func (c *Cluster) createTopic(ctx context.Context) error {
 	var last error
 	for i := 0; ; i++ {
 		n := c.nodes[i%len(c.nodes)]
-		resp, err := ask(n.addr, q, createTimeout+viewTimeout)
+		resp, err := ask(n.Addr(), q, createTimeout+viewTimeout)
 		if err == nil {
 			r := resp.(*kmsg.CreateTopicsResponse)
 			if len(r.Topics) == 1 {

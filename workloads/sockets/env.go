@@ -17,12 +17,19 @@ type Env struct {
 	stop  <-chan struct{}
 	start time.Time
 	rand  *rand.Rand
+	dial  net.Dialer
 }
 
 // New makes the world of one client. Closing stop asks it to come to an end; the end of hard breaks its connections. Seed and client give
 // its random stream.
 func New(hard context.Context, stop <-chan struct{}, start time.Time, seed int64, client uint64) *Env {
 	return &Env{hard: hard, stop: stop, start: start, rand: rand.New(rand.NewPCG(uint64(seed), client))}
+}
+
+// Through makes the client dial by d, which says where it dials from. Call it before the first dial. It returns the client itself.
+func (e *Env) Through(d net.Dialer) *Env {
+	e.dial = d
+	return e
 }
 
 // Now is the time since the start of the run.
@@ -56,7 +63,8 @@ func (e *Env) Sleep(d time.Duration) {
 
 // Dial connects to a broker.
 func (e *Env) Dial(addr string, timeout time.Duration) (workloads.Conn, error) {
-	d := net.Dialer{Timeout: timeout}
+	d := e.dial
+	d.Timeout = timeout
 	nc, err := d.DialContext(e.hard, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w: %w", addr, workloads.ErrNotSent, err)

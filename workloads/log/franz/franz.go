@@ -31,6 +31,8 @@ type Producer struct {
 	Counters *log.Counters
 	// Links maps the addresses that brokers advertise to those under which this client reaches them.
 	Links map[string]string
+	// Dialer says where the client dials from.
+	Dialer net.Dialer
 }
 
 // Run produces until stop is closed, then waits until the open operations have ended, for the deadline of an operation at most. When hard
@@ -80,7 +82,9 @@ func (p *Producer) newGeneration() (*generation, error) {
 			if !ok {
 				return nil, fmt.Errorf("dial %s: no broker of this test advertises that address", addr)
 			}
-			return (&net.Dialer{Timeout: p.Config.DialTimeout}).DialContext(ctx, network, link)
+			d := p.Dialer
+			d.Timeout = p.Config.DialTimeout
+			return d.DialContext(ctx, network, link)
 		}),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),

@@ -1,4 +1,6 @@
-package reference
+// Package process is a node that is one process: its life, its log, and the plainest place for it to live, this machine's loopback. It knows nothing of
+// what the process does, nor of faults, workloads or checkers. Start reading at Node.
+package process
 
 import (
 	"context"
@@ -16,15 +18,23 @@ import (
 	"ackproof/systems"
 )
 
-// node is one broker process and its folder: node.properties, log, data. It implements systems.Node.
+// Spec is what a node is made of. All of it stays the same over restarts.
+type Spec struct {
+	ID   int
+	Addr string       // where it listens for clients
+	Dir  string       // its folder, absolute; its log is the file "log" in it
+	Data string       // its data folder
+	Argv []string     // the program and its arguments
+	Env  []string     // beside the harness's own environment
+	Host systems.Host // nil: a Loopback
+}
+
+// Node is one node that is one process. It implements systems.Node.
 //
 // The process cannot outlive the harness, however that ends: it is killed when the thread that started it dies (on Linux), and it ends by
-// itself when its standard input does, whose other end only the harness holds.
-type node struct {
-	id   int
-	addr string
-	dir  string
-	exe  string
+// itself when its standard input does, whose other end only the harness holds, if it looks at that.
+type Node struct {
+	spec Spec
 
 	life sync.Mutex // one Start or Kill at a time: a new process finds the port of the old one free
 
@@ -41,39 +51,50 @@ type process struct {
 	err   error         // of waiting; constant once gone is closed
 }
 
-func newNode(id int, addr, dir, exe string) *node {
-	return &node{id: id, addr: addr, dir: dir, exe: exe}
+// New makes a node, which does not run yet, and its folder.
+func New(spec Spec) (*Node, error) {
+	if spec.Host == nil {
+		spec.Host = NewLoopback()
+	}
+	n := &Node{spec: spec}
+	if err := os.MkdirAll(spec.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make the folder of %s: %w", n.Name(), err)
+	}
+	return n, nil
 }
 
 // ID implements systems.Node.
-func (n *node) ID() int { return n.id }
+func (n *Node) ID() int { return n.spec.ID }
 
 // Name implements systems.Node.
-func (n *node) Name() string { return fmt.Sprintf("n%d", n.id) }
+func (n *Node) Name() string { return fmt.Sprintf("n%d", n.spec.ID) }
 
 // Addr implements systems.Node.
-func (n *node) Addr() string { return n.addr }
+func (n *Node) Addr() string { return n.spec.Addr }
 
-func (n *node) dataDir() string    { return filepath.Join(n.dir, "data") }
-func (n *node) logPath() string    { return filepath.Join(n.dir, "log") }
-func (n *node) configPath() string { return filepath.Join(n.dir, "node.properties") }
+// Data implements systems.Node.
+func (n *Node) Data() string { return n.spec.Data }
 
-// configure makes the node's folder and writes its configuration.
-func (n *node) configure(lines []string, err error) error {
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(n.dataDir(), 0o755); err != nil {
-		return fmt.Errorf("reference: make the folder of %s: %w", n.Name(), err)
-	}
-	if err := os.WriteFile(n.configPath(), []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-		return fmt.Errorf("reference: write the configuration of %s: %w", n.Name(), err)
-	}
-	return nil
+// Argv replaces the program and its arguments, from the next start on.
+func (n *Node) Argv(argv ...string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.spec.Argv = argv
 }
 
+// Write writes a file into the node's folder and gives its path.
+func (n *Node) Write(name, content string) (string, error) {
+	path := filepath.Join(n.spec.Dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		return "", fmt.Errorf("write %s of %s: %w", name, n.Name(), err)
+	}
+	return path, nil
+}
+
+func (n *Node) logPath() string { return filepath.Join(n.spec.Dir, "log") }
+
 // Start implements systems.Node.
-func (n *node) Start(ctx context.Context) error {
+func (n *Node) Start(ctx context.Context) error {
 	n.life.Lock()
 	defer n.life.Unlock()
 	n.mu.Lock()
@@ -89,9 +110,10 @@ func (n *node) Start(ctx context.Context) error {
 		return fmt.Errorf("start %s: %w: open its log: %w", n.Name(), systems.ErrMachine, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(n.exe, "broker", "--config", n.configPath())
+	cmd := exec.Command(n.spec.Argv[0], n.spec.Argv[1:]...)
+	cmd.Env = append(os.Environ(), n.spec.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Dir = n.dir
+	cmd.Dir = n.spec.Dir
 	cmd.SysProcAttr = guarded()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -103,7 +125,7 @@ func (n *node) Start(ctx context.Context) error {
 		// The kernel's parent-death signal is sent when the starting thread dies, not the process (golang/go#27505): this goroutine keeps its thread for itself
 		// until the node is gone, and takes it along at its end.
 		runtime.LockOSThread()
-		if err := cmd.Start(); err != nil {
+		if err := n.spec.Host.Start(n.spec.ID, cmd); err != nil {
 			started <- err
 			return
 		}
@@ -113,14 +135,14 @@ func (n *node) Start(ctx context.Context) error {
 	}()
 	if err := <-started; err != nil {
 		stdin.Close()
-		return fmt.Errorf("start %s: %w: run %s: %w", n.Name(), systems.ErrMachine, n.exe, err)
+		return fmt.Errorf("start %s: %w: run %s: %w", n.Name(), systems.ErrMachine, n.spec.Argv[0], err)
 	}
 	n.process, n.ended = p, nil
 	return nil
 }
 
 // over notes the end of a process.
-func (n *node) over(p *process) {
+func (n *Node) over(p *process) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.process == p { // nobody asked for it
@@ -131,8 +153,17 @@ func (n *node) over(p *process) {
 	close(p.gone)
 }
 
+// EndInput closes the node's standard input, as the end of the harness would. A node that looks at it ends.
+func (n *Node) EndInput() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process != nil {
+		n.process.stdin.Close()
+	}
+}
+
 // PID implements systems.Node.
-func (n *node) PID() int {
+func (n *Node) PID() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.process == nil {
@@ -142,7 +173,7 @@ func (n *node) PID() int {
 }
 
 // Kill implements systems.Node. A node that is down stays down.
-func (n *node) Kill() error {
+func (n *Node) Kill() error {
 	n.life.Lock()
 	defer n.life.Unlock()
 	n.mu.Lock()
@@ -158,12 +189,12 @@ func (n *node) Kill() error {
 }
 
 // Pause implements systems.Node.
-func (n *node) Pause() error { return n.signal(syscall.SIGSTOP) }
+func (n *Node) Pause() error { return n.signal(syscall.SIGSTOP) }
 
 // Resume implements systems.Node.
-func (n *node) Resume() error { return n.signal(syscall.SIGCONT) }
+func (n *Node) Resume() error { return n.signal(syscall.SIGCONT) }
 
-func (n *node) signal(s syscall.Signal) error {
+func (n *Node) signal(s syscall.Signal) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.process == nil {
@@ -181,14 +212,14 @@ func signal(p *process, s syscall.Signal) error {
 }
 
 // Alive implements systems.Node.
-func (n *node) Alive() (bool, error) {
+func (n *Node) Alive() (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.process != nil, n.ended
 }
 
-// stop ends the node for good.
-func (n *node) stop() error {
+// Stop ends the node for good.
+func (n *Node) Stop() error {
 	if err := n.Kill(); err != nil {
 		return fmt.Errorf("stop %s: %w", n.Name(), err)
 	}
@@ -199,7 +230,7 @@ func (n *node) stop() error {
 const tailBytes = 64 << 10
 
 // LogTail implements systems.Node. A log that cannot be read gives the reason instead.
-func (n *node) LogTail(lines int) string {
+func (n *Node) LogTail(lines int) string {
 	f, err := os.Open(n.logPath())
 	if err != nil {
 		return err.Error()
@@ -217,7 +248,7 @@ func (n *node) LogTail(lines int) string {
 }
 
 // Log implements systems.Node.
-func (n *node) Log() (io.ReadCloser, error) {
+func (n *Node) Log() (io.ReadCloser, error) {
 	f, err := os.Open(n.logPath())
 	if err != nil {
 		return nil, fmt.Errorf("open the log of %s: %w", n.Name(), err)

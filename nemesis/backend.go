@@ -1,0 +1,86 @@
+package nemesis
+
+import (
+	"context"
+	"net"
+
+	"ackproof/systems"
+	"ackproof/systems/process"
+)
+
+// Backend is the ground that a run stands on: where nodes live, the network between all parties, and what the nemesis holds of the machines under the nodes.
+type Backend interface {
+	systems.Host
+	// Name for people and for the plan of a run.
+	Name() string
+	// Network between all parties; the same one every time.
+	Network() Network
+	// Machine under the node. What it has may differ from one life of the node's process to the next.
+	Machine(node systems.Node) Machine
+	// Can tells whether faults of the kind can be injected, and how, or why not.
+	Can(Kind) (ok bool, how string)
+	// Close ends everything that the back end has made. The nodes must be gone. It may be called twice.
+	Close() error
+}
+
+// Network is the network between all parties of a run, as the nemesis holds it.
+type Network interface {
+	systems.Network
+	// Hold stops the bytes on the lanes. Holds add up: a lane flows again when every Hold has had its Release.
+	Hold(lanes ...Lane)
+	// Release lets the bytes flow again. With more releases than holds the surplus is ignored.
+	Release(lanes ...Lane)
+	// ReleaseAll ends every hold of every lane.
+	ReleaseAll()
+	// Reset ends every connection that is open between the two parties, whoever dialled it.
+	Reset(a, b Party)
+	// Count of a lane, since the network began.
+	Count(Lane) Count
+	// Held tells whether the lane is held now.
+	Held(Lane) bool
+	// Clients are the numbers of all clients that asked for a link, in rising order.
+	Clients() []int
+	// Dialers are all parties that have a link to the acceptor: nodes first, each in rising order.
+	Dialers(acceptor Party) []Party
+	// Dial connects as the dialer to the acceptor, over the same way as their own connections. It fails if they have no link.
+	Dial(ctx context.Context, dialer, acceptor Party) (net.Conn, error)
+	// Close ends all links and connections. It may be called twice.
+	Close() error
+}
+
+// Machine is what the nemesis holds of the machine under one node. A part that it does not hold is nil.
+type Machine struct{}
+
+// Proxies is the portable back end: processes on loopback, stream proxies between them, signals.
+type Proxies struct {
+	*process.Loopback
+	mesh *Mesh
+}
+
+// NewProxies makes the portable back end.
+func NewProxies() *Proxies { return &Proxies{Loopback: process.NewLoopback(), mesh: NewMesh()} }
+
+// Name implements Backend.
+func (*Proxies) Name() string { return "proxies" }
+
+// Network implements Backend.
+func (p *Proxies) Network() Network { return p.mesh }
+
+// Machine implements Backend.
+func (*Proxies) Machine(systems.Node) Machine { return Machine{} }
+
+// Can implements Backend.
+func (*Proxies) Can(k Kind) (ok bool, how string) {
+	switch k {
+	case Kill:
+		return true, "SIGKILL, and a restart with the same address and data"
+	case Pause:
+		return true, "SIGSTOP and SIGCONT"
+	case Partition:
+		return true, "stream proxies on loopback between all parties"
+	}
+	return false, "takes a hold on the machine that this back end has not"
+}
+
+// Close implements Backend.
+func (p *Proxies) Close() error { return p.mesh.Close() }

@@ -1,0 +1,12 @@
+package nemesis
+
+// newInjury gives the work of the fault's kind.
+func newInjury(w wound) injury {
+	switch w.l.fault.Kind {
+	case Kill:
+		return &kill{wound: w}
+	case Pause:
+		return &pause{wound: w}
+	}
+	return newPartition(w)
+}
