@@ -109,6 +109,19 @@ func (a *attack) end(t *world.Task) {
 	}
 }
 
+// abandon writes down where the faults stand when the run ends without healing them.
+func (a *attack) abandon() {
+	for _, l := range a.lives {
+		switch {
+		case l.healed:
+		case l.took:
+			l.result.ToMS, l.result.Proof = a.ms(), "lasted when the run ended"
+		default:
+			l.result.FromMS, l.result.ToMS, l.result.Proof = a.ms(), a.ms(), "not started: the run ended first"
+		}
+	}
+}
+
 func (a *attack) results() []model.FaultResult {
 	out := []model.FaultResult{}
 	for _, l := range a.lives {

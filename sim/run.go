@@ -26,17 +26,19 @@ import (
 
 // Result is what a simulated run found.
 type Result struct {
-	Case     Case
-	Events   uint64        // that happened
-	Virtual  time.Duration // that passed
-	Hash     uint64        // of the event log
-	History  []byte        // in the native format
-	Answer   *linearizability.Answer
-	Facts    model.Facts
-	Faults   []model.FaultResult
-	Broken   []string // invariants that did not hold, the first few
-	Sighting string   // what the online checker saw when it ended the load
-	// SightedMS is how long the load had lasted when that was certain.
+	Case    Case
+	Events  uint64        // that happened
+	Virtual time.Duration // that passed
+	Hash    uint64        // of the event log
+	History []byte        // in the native format
+	Answer  *linearizability.Answer
+	Facts   model.Facts
+	Faults  []model.FaultResult
+	// Broken are the invariants that did not hold, the first few. Unless Options.Blind, the first one has ended the run at once, and what the clients would have seen
+	// later is not known: claims are undecided then, but for what was certain already.
+	Broken   []string
+	Sighting string // what the online checker saw when it ended the load
+	// SightedMS is how long the load had lasted when that was certain, or when an invariant ended the run.
 	SightedMS int64
 	Turns     []Turn // what happened in the cluster, for people
 }
@@ -77,6 +79,7 @@ func (r *Result) Anomalies() []model.Anomaly {
 type Options struct {
 	Trace     io.Writer     // is given the event log; nil: nobody reads it
 	KeepGoing bool          // do not end the load when a violation is certain
+	Blind     bool          // an invariant that does not hold is noted and does not end the run: what do clients see of it?
 	Floors    *model.Floors // nil: the defaults
 	Claims    []model.Claim // nil: every claim of the contract
 }
@@ -104,8 +107,12 @@ func Run(c Case, o Options) (*Result, error) {
 	r := newRun(c, o, w)
 	defer r.end()
 	r.w.Go(r.self, r.main)
-	r.w.Until(func() bool { return r.done })
-	if !r.done {
+	r.w.Until(func() bool { return r.done || r.broke() })
+	switch {
+	case r.done:
+	case r.broke():
+		r.abandon()
+	default:
 		return nil, errors.New("simulated run: nothing is left to happen, and the run is not at its end")
 	}
 	if r.failed != nil {
@@ -202,6 +209,21 @@ func (r *run) main(t *world.Task) {
 	r.load(t)
 	r.heal(t)
 	r.drain(t)
+}
+
+// broke tells whether an invariant has ended the run.
+func (r *run) broke() bool { return len(r.invariants.broken) > 0 && !r.o.Blind }
+
+// abandon ends the run where it stands.
+func (r *run) abandon() {
+	if r.nemesis == nil {
+		r.failed = fmt.Errorf("simulated run, seed %d: before the load %s", r.c.Seed, r.invariants.broken[0])
+		return
+	}
+	r.nemesis.abandon()
+	r.facts.Faults, r.facts.LeaderChanges = r.nemesis.results(), r.nemesis.changes
+	r.facts.DrainComplete, r.facts.DrainReason = false, "an invariant did not hold, which ended the run"
+	r.mark("end")
 }
 
 // setUp starts the cluster and makes the topic.
@@ -432,6 +454,9 @@ func (r *run) result() (*Result, error) {
 	out := &Result{
 		Case: r.c, Events: r.w.Events(), Virtual: r.w.Now(), Hash: r.w.Hash(), History: r.buffer.Bytes(), Answer: answer, Facts: r.facts,
 		Faults: r.facts.Faults, Broken: r.invariants.broken, Turns: r.turns,
+	}
+	if r.broke() {
+		out.SightedMS = (r.w.Now() - r.loadBegan).Milliseconds() + 1
 	}
 	if r.sighting != nil {
 		out.Sighting, out.SightedMS = r.sighting.String(), (r.sightedAt-r.loadBegan).Milliseconds()+1

@@ -239,7 +239,7 @@ func (f scoreFlags) shrunk(ctx context.Context, pool campaign.Pool, trails []cam
 	}
 	best := slices.MinFunc(out, func(a, b campaign.Shrunk) int { return a.Size() - b.Size() })
 	floors := model.HistoryFloors()
-	r, err := sim.Run(best.Summary.Case, sim.Options{Floors: &floors})
+	r, err := campaign.Run(best.Summary.Case, sim.Options{Floors: &floors})
 	if err != nil {
 		return nil, err
 	}

@@ -161,7 +161,7 @@ func (f simFlags) shrunk(ctx context.Context, pool campaign.Pool, s campaign.Sum
 		return exitError{model.ExitInfrastructure, err.Error()}
 	}
 	floors := model.HistoryFloors()
-	r, err := sim.Run(small.Summary.Case, sim.Options{Floors: &floors})
+	r, err := campaign.Run(small.Summary.Case, sim.Options{Floors: &floors})
 	if err != nil {
 		return exitError{model.ExitCrash, err.Error()}
 	}
@@ -333,7 +333,7 @@ func (f simFlags) single(ctx context.Context, c sim.Case, stdout, stderr io.Writ
 		o.Trace = stderr
 	}
 	began := time.Now()
-	r, err := sim.Run(c, o)
+	r, err := campaign.Run(c, o)
 	if err != nil {
 		return exitError{model.ExitCrash, err.Error()}
 	}

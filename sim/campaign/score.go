@@ -39,8 +39,10 @@ type PlantScore struct {
 	Found     bool   `json:"found"` // by at least half of the campaigns
 	FoundBy   int    `json:"found_by"`
 	Campaigns int    `json:"campaigns"`
-	// Anomaly is the one that was reported most often, of those of a finding the one that was expected first; "invariant" if none was and an invariant of the
-	// simulator did not hold.
+	// Inside are the findings that an invariant of the simulator showed before any client could see something.
+	Inside int `json:"inside,omitempty"`
+	// Anomaly is the one that was reported most often, of those of a finding the one that was expected first; "invariant" if clients never saw anything, also when
+	// the run went on after an invariant did not hold.
 	Anomaly    string   `json:"anomaly,omitempty"`
 	Expected   []string `json:"expected"`
 	AsExpected int      `json:"as_expected"` // findings that report an anomaly that was expected
@@ -62,6 +64,7 @@ const Inside = "invariant"
 type Finding struct {
 	Found     bool
 	Anomalies []string // in the order of the claims
+	Inside    bool     // an invariant showed it first
 	Seeds     int
 	VirtualMS int64
 	Events    uint64
@@ -72,6 +75,7 @@ type Finding struct {
 func (t Trail) Finding() Finding {
 	f := Finding{Found: t.Found != nil, Seeds: t.Seeds, VirtualMS: t.VirtualMS, Events: t.Events, Seconds: t.CPU}
 	if t.Found != nil {
+		f.Inside = len(t.Found.Broken) > 0
 		for _, a := range t.Found.Anomalies {
 			f.Anomalies = append(f.Anomalies, string(a))
 		}
@@ -88,6 +92,9 @@ func NewPlantScore(q fault.Entry, world string, findings []Finding) PlantScore {
 			continue
 		}
 		p.FoundBy++
+		if f.Inside {
+			p.Inside++
+		}
 		name := Inside
 		if len(f.Anomalies) > 0 {
 			name = f.Anomalies[0]
@@ -152,10 +159,10 @@ func (s Score) Missing() (ids []string) {
 }
 
 // header of the table, in plain text and in Markdown.
-var header = []string{"bug", "name", "world", "found", "anomaly", "as expected", "seeds", "virtual s", "events", "CPU s", "shrunk to", "executions"}
+var header = []string{"bug", "name", "world", "found", "inside first", "anomaly", "as expected", "seeds", "virtual s", "events", "CPU s", "shrunk to", "executions"}
 
 func (p PlantScore) row() []string {
-	row := []string{p.ID, p.Name, p.World, fmt.Sprintf("%d of %d", p.FoundBy, p.Campaigns), cmp.Or(p.Anomaly, "–"), fmt.Sprintf("%d of %d", p.AsExpected, p.FoundBy)}
+	row := []string{p.ID, p.Name, p.World, fmt.Sprintf("%d of %d", p.FoundBy, p.Campaigns), dash(float64(p.Inside), "%.0f"), cmp.Or(p.Anomaly, "–"), fmt.Sprintf("%d of %d", p.AsExpected, p.FoundBy)}
 	if !p.Found {
 		return append(row, "–", "–", "–", "–", "–", "–")
 	}

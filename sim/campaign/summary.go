@@ -19,8 +19,8 @@ import (
 type Summary struct {
 	Case      sim.Case                `json:"case"`
 	Verdict   model.Verdict           `json:"verdict"`
-	Anomalies []model.Anomaly         `json:"anomalies,omitempty"` // permitted ones left out
-	Broken    []string                `json:"broken,omitempty"`    // invariants
+	Anomalies []model.Anomaly         `json:"anomalies,omitempty"` // that clients saw, permitted ones left out
+	Broken    []string                `json:"broken,omitempty"`    // invariants; the first one ends the run, and the anomalies are those of the same run if it goes on
 	Open      []string                `json:"open,omitempty"`      // claims that are undecided or not tested, with the reason
 	Permitted map[model.Anomaly]int64 `json:"permitted,omitempty"`
 	Sighting  string                  `json:"sighting,omitempty"`   // what ended the load
@@ -41,7 +41,26 @@ type Summary struct {
 // Seed is the seed of the case.
 func (s Summary) Seed() int64 { return s.Case.Seed }
 
-// Execute runs a case in this process.
+// Run lets a case happen, and once more if an invariant ended it: the result is that of the run that goes on to its end then, so that it also tells what clients come
+// to see of it.
+func Run(c sim.Case, o sim.Options) (*sim.Result, error) {
+	r, err := sim.Run(c, o)
+	if err != nil {
+		return nil, err
+	}
+	return goOn(r, o)
+}
+
+// goOn repeats a run that an invariant ended, to its end.
+func goOn(r *sim.Result, o sim.Options) (*sim.Result, error) {
+	if len(r.Broken) == 0 {
+		return r, nil
+	}
+	o.Blind, o.Trace = true, nil
+	return sim.Run(r.Case, o)
+}
+
+// Execute runs a case in this process. Events and times are of the run up to where it ended at first.
 func Execute(c sim.Case) (s Summary) {
 	s = Summary{Case: c, Verdict: model.Undecided}
 	before := cpu()
@@ -49,15 +68,25 @@ func Execute(c sim.Case) (s Summary) {
 		if p := recover(); p != nil {
 			s.Failed = fmt.Sprintf("the simulator crashed: %v\n%s", p, debug.Stack())
 		}
-		s.CPU = (cpu() - before).Seconds()
 	}()
 	floors := model.HistoryFloors()
-	r, err := sim.Run(c, sim.Options{Floors: &floors})
+	o := sim.Options{Floors: &floors}
+	first, err := sim.Run(c, o)
+	s.CPU = (cpu() - before).Seconds()
 	if err != nil {
 		s.Failed = err.Error()
 		return s
 	}
-	return Summarize(r)
+	whole, err := goOn(first, o)
+	if err != nil {
+		s.Failed = err.Error()
+		return s
+	}
+	took := s.CPU
+	s = Summarize(whole)
+	f := Summarize(first)
+	s.CPU, s.Broken, s.Events, s.VirtualMS, s.Hash, s.History = took, f.Broken, f.Events, f.VirtualMS, f.Hash, f.History
+	return s
 }
 
 // Summarize is the summary of a result, without the time that it took.
