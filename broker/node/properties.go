@@ -100,7 +100,7 @@ func Properties() []Property {
 		{"broker.heartbeat.interval.ms", "2000", "how often a broker says that it lives", msOf(func(c *Config) *time.Duration { return &c.HeartbeatEach })},
 		{"replica.fetch.wait.max.ms", "500", "how long a follower's fetch waits for something new", msOf(func(c *Config) *time.Duration { return &c.FetchWait })},
 		{"replica.fetch.max.bytes", "1048576", "bytes of a partition in one follower's fetch", int32Of(func(c *Config) *int32 { return &c.FetchMaxBytes }, 1)},
-		{"replica.fetch.response.max.bytes", "10485760", "bytes of one follower's fetch", int32Of(func(c *Config) *int32 { return &c.FetchResponseMaxBytes }, 1)},
+		{"replica.fetch.response.max.bytes", "1048576", "bytes of one follower's fetch; less than Kafka's 10485760, because what fits into a processor's cache is copied for less", int32Of(func(c *Config) *int32 { return &c.FetchResponseMaxBytes }, 1)},
 		{"fetch.max.bytes", "57671680", "most bytes that one consumer's fetch is given", int32Of(func(c *Config) *int32 { return &c.ConsumerMaxBytes }, 1024)},
 		{"request.timeout.ms", "30000", "how long a request to the controller is tried for a client", msOf(func(c *Config) *time.Duration { return &c.RequestTimeout })},
 		{"leader.imbalance.check.interval.seconds", "300", "how often leadership goes back to the preferred replicas; 0 = never", func(c *Config, v string) error {

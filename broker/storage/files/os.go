@@ -116,10 +116,13 @@ type osWriter struct {
 
 // Append implements Writer.
 func (w *osWriter) Append(parts ...[]byte) error {
+	if len(parts) == 0 {
+		return nil
+	}
+	if err := writeParts(w.File, w.size, parts); err != nil {
+		return err
+	}
 	for _, p := range parts {
-		if _, err := w.WriteAt(p, w.size); err != nil {
-			return err
-		}
 		w.size += int64(len(p))
 	}
 	return nil
