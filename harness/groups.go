@@ -25,8 +25,6 @@ const (
 	groupMembers = 3
 	// groupDrainBound bounds the reading of what is left by one member: its join has to outlast the sessions of those that are gone.
 	groupDrainBound = 60 * time.Second
-	// leastRebalances is how often a group must have been shared anew, for its promises to have been put to the test.
-	leastRebalances = 2
 )
 
 // prepareGroups makes the clients of the groups.
@@ -132,81 +130,12 @@ func (r *run) miscountedEffects(a *linearizability.Answer) string {
 	return ""
 }
 
-// CheckGroupRun decides all claims of a run of the workload group: those of the log by the log's operations, those of the groups by all of them. events gives the history each time it
-// is called. The error is that of reading it; disagreement is that of porcupine and the exact checkers, nil if they agree.
+// CheckGroupRun decides all claims of a run of the workload group and has porcupine look at the log. events gives the history each time it is called; the error is that of reading it.
+// disagreement is that of porcupine and the exact checkers, nil if they agree.
 func CheckGroupRun(events func() iter.Seq2[histories.Event, error], contract model.Contract, facts model.Facts, claims []model.Claim) (a *linearizability.Answer, opinion linearizability.Opinion, disagreement, err error) {
-	ofLog, ofGroups := []model.Claim{}, []model.Claim{}
-	if len(claims) == 0 {
-		for _, p := range contract.Promises {
-			claims = append(claims, p.Claim)
-		}
-	}
-	for _, c := range claims {
-		if c == model.CommitSafety || c == model.GroupDelivery {
-			ofGroups = append(ofGroups, c)
-		} else {
-			ofLog = append(ofLog, c)
-		}
-	}
-	if a, err = linearizability.CheckLog(ofTheLog(events()), contract, facts, linearizability.Options{Claims: ofLog}); err != nil {
+	if a, err = linearizability.CheckGroupRun(events, contract, facts, linearizability.Options{Claims: claims}); err != nil {
 		return nil, opinion, nil, err
 	}
 	opinion, disagreement = linearizability.SecondOpinion(a, linearizability.OpinionOptions{})
-	o := linearizability.MonitorOptions{Claims: ofGroups, Floors: model.TestFloors(), Facts: facts, Sparse: !contract.Dense, Drained: facts.GroupsDrained}
-	groups, err := linearizability.CheckGroups(events(), o)
-	if err != nil {
-		return nil, opinion, nil, err
-	}
-	o.Claims = []model.Claim{model.CommitSafety}
-	commits, err := linearizability.CheckCommits(events(), o)
-	if err != nil {
-		return nil, opinion, nil, err
-	}
-	effects, err := linearizability.GroupEffects(events())
-	if err != nil {
-		return nil, opinion, nil, err
-	}
-	for _, r := range groups.Claims {
-		switch r.ID {
-		case model.CommitSafety:
-			r = linearizability.Either(r, commits.Claims[0])
-		case model.GroupDelivery:
-			r = withEffects(r, contract, facts, effects)
-		}
-		a.Claims = append(a.Claims, r)
-	}
-	a.Operations.OK += groups.Operations.OK
-	a.Operations.Fail += groups.Operations.Fail
-	a.Operations.Info += groups.Operations.Info
 	return a, opinion, disagreement, nil
-}
-
-// ofTheLog leaves out what the groups did.
-func ofTheLog(events iter.Seq2[histories.Event, error]) iter.Seq2[histories.Event, error] {
-	return func(yield func(histories.Event, error) bool) {
-		for ev, err := range events {
-			if (err != nil || ev.Kind != histories.Object) && !yield(ev, err) {
-				return
-			}
-		}
-	}
-}
-
-// withEffects adds to group-delivery what became of the records, and asks for rebalances.
-func withEffects(r model.ClaimResult, c model.Contract, facts model.Facts, e linearizability.Effects) model.ClaimResult {
-	r.Evidence["rebalances"], r.Evidence["processed"], r.Evidence["processed_again"] = e.Rebalances, e.Processed, e.Repeats
-	if e.Rebalances < leastRebalances && r.Verdict == model.Held {
-		r.Verdict, r.Reason = model.NotTested, fmt.Sprintf("rebalances %d of at least %d", e.Rebalances, leastRebalances)
-	}
-	p, _ := c.Promise(model.GroupDelivery)
-	for _, found := range []model.PermittedLoss{{Kind: model.Unprocessed, Count: e.Unprocessed}, {Kind: model.Reprocessed, Count: e.Repeats}} {
-		if found.Because = p.Permits[found.Kind]; found.Count > 0 && found.Because != "" && (found.Kind != model.Unprocessed || facts.GroupsDrained) {
-			r.Permitted = append(r.Permitted, found)
-		}
-	}
-	if c.Commit == model.CommitAfter && facts.GroupsDrained && e.Unprocessed > 0 && r.Verdict == model.Held {
-		// The group was given it, and committed beyond it: the members of this test have not kept their own order.
-		r.Verdict, r.Reason = model.Undecided, fmt.Sprintf("%d acknowledged records were given to members that never processed them, although they commit only what they processed", e.Unprocessed)
-	}
-	return r
 }

@@ -75,7 +75,7 @@ func rejudge(dir string) (*linearizability.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := linearizability.CheckLog(ofTheLog(eventsOf(path)()), plan.Contract, facts, linearizability.Options{Claims: plan.Options.Claims})
+	answer, err := linearizability.CheckLog(linearizability.OfTheLog(eventsOf(path)()), plan.Contract, facts, linearizability.Options{Claims: plan.Options.Claims})
 	if err != nil {
 		return nil, usage("%s: %v", path, err)
 	}
