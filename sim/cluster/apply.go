@@ -61,6 +61,7 @@ func (b *broker) apply() {
 	if r := image.Brokers[b.n.id]; r != nil && b.ownImage(image) {
 		b.applied = r.Epoch
 	}
+	b.followGroups()
 	b.viewNews.Broadcast()
 }
 

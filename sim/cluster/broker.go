@@ -36,6 +36,8 @@ type broker struct {
 	again     bool // a new registration is wanted
 	againNews world.Signal
 	producers struct{ next, end int64 }
+
+	coordinators []*coordinator // of groups; by the partition of the internal topic, as they began
 }
 
 func newBroker(n *Node) (*broker, error) {

@@ -29,6 +29,7 @@ type Config struct {
 	Unclean     bool
 	FlushEach   bool // flush before a batch counts
 	Timers      Timers
+	Groups      Groups
 	// Flush is how long a flush takes.
 	FlushLeast, FlushMost time.Duration
 	// Disk makes the disk of a node.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"ackproof/broker/core/group"
 	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/storage"
@@ -70,19 +71,22 @@ func (r *replica) step(in partition.Input) {
 			r.b.proposals = append(r.b.proposals, r)
 			r.b.proposed.Broadcast()
 		case partition.ProduceReply:
-			e.Token.(*produceSlot).reply(e)
+			e.Token.(interface{ reply(partition.ProduceReply) }).reply(e)
 		case partition.DeleteReply:
-			e.Token.(*deleteSlot).reply(e)
+			e.Token.(interface{ reply(partition.DeleteReply) }).reply(e)
 		case partition.FetchReply:
-			e.Token.(*fetchSlot).reply = e
+			e.Token.(fetchToken).answer(e)
 		case partition.Wake:
-			e.Token.(*fetchSlot).fetch.wake()
+			e.Token.(fetchToken).wake()
 		case partition.OffsetReply:
 			*e.Token.(*partition.OffsetReply) = e
 		case partition.EpochEndReply:
 			*e.Token.(*partition.EpochEndReply) = e
 		case partition.RoleChanged:
 			r.b.kick(r)
+			if r.topic == group.Topic {
+				c.w.After(0, r.b.n.process, r.b.followGroups)
+			}
 		case partition.Offline:
 			r.offline(e.Err)
 		}
@@ -91,6 +95,12 @@ func (r *replica) step(in partition.Input) {
 		r.busy = true
 		r.work()
 	}
+}
+
+// fetchToken is the token of a fetch: it is told the answer, and later, if it is registered, that there is more.
+type fetchToken interface {
+	answer(partition.FetchReply)
+	wake()
 }
 
 // work carries out what has gathered, after the time that it takes. Between writes and the flush that follows them the power may fail.

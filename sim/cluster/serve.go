@@ -44,6 +44,11 @@ func (b *broker) serve(conn *world.Conn, l *line, m any) {
 		b.deleteRecords(c, q)
 	case *kmsg.InitProducerIDRequest:
 		b.initProducerID(c, q)
+	case *kmsg.FindCoordinatorRequest:
+		b.findCoordinator(c, q)
+	case *kmsg.JoinGroupRequest, *kmsg.SyncGroupRequest, *kmsg.HeartbeatRequest, *kmsg.LeaveGroupRequest, *kmsg.OffsetCommitRequest, *kmsg.OffsetFetchRequest, *kmsg.OffsetDeleteRequest,
+		*kmsg.ListGroupsRequest, *kmsg.DescribeGroupsRequest, *kmsg.DeleteGroupsRequest, *kmsg.ConsumerGroupHeartbeatRequest, *kmsg.ConsumerGroupDescribeRequest:
+		b.groups(c, q.(kmsg.Request))
 	case kmsg.Request: // the brokers' own, and those of an administrator
 		b.control.request(q, func(r kmsg.Response) {
 			if r == nil {
@@ -334,6 +339,9 @@ func (b *broker) fetch(c *turn, q *kmsg.FetchRequest) {
 	})
 	f.look()
 }
+
+func (s *fetchSlot) answer(e partition.FetchReply) { s.reply = e }
+func (s *fetchSlot) wake()                         { s.fetch.wake() }
 
 func (f *fetch) answer() {
 	f.waiting = false
