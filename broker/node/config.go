@@ -36,7 +36,7 @@ type Config struct {
 	AllowSingleCopy   bool
 	MaxMessageBytes   int32
 	FlushEach         bool   // log.flush.interval.messages=1: a batch counts after its flush (S1)
-	Store             string // log.store: wal or segment
+	Store             string // log.store: segment or wal
 	SegmentBytes      int64
 	IndexBytes        int64 // log.index.interval.bytes, of store segment
 	ProducerExpiry    time.Duration

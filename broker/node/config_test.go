@@ -61,7 +61,7 @@ func TestLoadConfigErrors(t *testing.T) {
 		"short lag":          {"", with("replica.lag.time.max.ms=500"), []string{"replica.fetch.wait.max.ms = 500"}},
 		"short election":     {"", with("controller.quorum.election.timeout.ms=100"), []string{"ackproof.raft.tick.ms"}},
 		"open profile":       {"", with("ackproof.pprof.listen=0.0.0.0:6060"), []string{"loopback"}},
-		"unknown store":      {"", with("log.store=log"), []string{"log.store", `"log"`, "wal or segment"}},
+		"unknown store":      {"", with("log.store=log"), []string{"log.store", `"log"`, "segment or wal"}},
 		"small segment":      {"", with("log.segment.bytes=100"), []string{"log.segment.bytes", "256"}},
 		"large segment":      {"", with("log.segment.bytes=2147483648"), []string{"log.segment.bytes", "2147483647"}},
 		"level":              {"", with("ackproof.log.level=loud"), []string{"ackproof.log.level"}},
@@ -128,7 +128,7 @@ func TestOpenErrors(t *testing.T) {
 		}
 	}
 	c.halt(0)
-	for set, want := range map[string]string{"ackproof.cluster.id=another": `cluster "ackproof"`, "log.store=segment": "log.store = wal"} {
+	for set, want := range map[string]string{"ackproof.cluster.id=another": `cluster "ackproof"`, "log.store=wal": "log.store = segment"} {
 		if got := open("log.dirs="+c.dirs[0], set); !strings.Contains(got, want) {
 			t.Errorf("a folder of something else than %s: %s; should say %q", set, got, want)
 		}

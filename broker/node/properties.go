@@ -55,9 +55,9 @@ func Properties() []Property {
 			c.FlushEach = n == 1
 			return nil
 		}},
-		{"log.store", storeWAL, "how partitions are stored: wal (tidwall/wal) or segment (Kafka's own layout)", func(c *Config, v string) error {
+		{"log.store", storeSegment, "how partitions are stored: segment (Kafka's own layout) or wal (tidwall/wal); a folder keeps the one that it was made with", func(c *Config, v string) error {
 			if v != storeWAL && v != storeSegment {
-				return errors.New("expected wal or segment")
+				return errors.New("expected segment or wal")
 			}
 			c.Store = v
 			return nil

@@ -184,7 +184,7 @@ func TestRebuildingCopyDoesNotLead(t *testing.T) {
 	c.create("t", 1, 1)
 	c.produce(c.client(), "t", 0, "a", 20)
 	c.halt(0)
-	damage(t, filepath.Join(c.dirs[0], "t-0"), "log")
+	damage(t, filepath.Join(c.dirs[0], "t-0"), ".")
 	for range 2 { // also after another start, when the new folder is nothing special any more
 		c.start(0, 0)
 		c.awaitBrokers(1)

@@ -75,7 +75,7 @@ func openStore(cfg Config, cacheBytes int, log *slog.Logger) (*store, error) {
 	case found.Cluster != own.Cluster || found.Node != own.Node:
 		return nil, fmt.Errorf("log.dirs = %s belongs to node %d of cluster %q, this is node %d of cluster %q", s.dir, found.Node, found.Cluster, own.Node, own.Cluster)
 	case cmp.Or(found.Store, storeWAL) != own.Store: // folders from before there was a choice do not say it
-		return nil, fmt.Errorf("log.dirs = %s was written with log.store = %s, this is log.store = %s", s.dir, cmp.Or(found.Store, storeWAL), own.Store)
+		return nil, fmt.Errorf("log.dirs = %s was written with log.store = %s, this is log.store = %s: set the former, or give an empty folder", s.dir, cmp.Or(found.Store, storeWAL), own.Store)
 	}
 	var stop cleanStop
 	switch err := readJSON(s.path(cleanFile), &stop); {
@@ -172,8 +172,8 @@ func (s *store) openLog(name string) (storage.Log, error) { return s.openAt(s.pa
 
 // What log.store can be.
 const (
-	storeWAL     = "wal"
 	storeSegment = "segment"
+	storeWAL     = "wal"
 )
 
 // logOpener gives the function that opens a partition's log in the way that the configuration asks for.
