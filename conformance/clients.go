@@ -36,6 +36,10 @@ var clients = []client{
 		quietEnd: "a record that comes in while kcat ends is committed, but not printed",
 	},
 	{
+		name: "confluent", about: "Go, confluent-kafka-go with its own librdkafka; needs cgo", prepare: goProgram("confluent"), idempotent: true,
+		assignors: []string{"range", "roundrobin", "cooperative-sticky"},
+	},
+	{
 		name: "kafkajs", about: "JavaScript", prepare: kafkajs, idempotent: true, noCodecs: []string{"lz4", "zstd"}, assignors: []string{"roundrobin"},
 		noKIP848: "the library has not got it",
 	},
