@@ -9,6 +9,7 @@ require (
 	github.com/chromedp/chromedp v0.23.1
 	github.com/dustin/go-humanize v1.1.0
 	github.com/google/go-cmp v0.7.0
+	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/jstemmer/go-junit-report/v2 v2.1.0
 	github.com/magiconair/properties v1.18.13
 	github.com/owenrumney/go-sarif/v3 v3.3.1
