@@ -12,8 +12,8 @@ import (
 const leastRebalances = 2
 
 // CheckGroupRun decides all claims of a run of consumer groups on a log: those of the log by the log's operations, those of the groups by all of them. events gives the history each
-// time it is called; the error is that of reading it. The answer is one that SecondOpinion takes. Where the floors have group-delivery, it is not tested unless the groups were shared
-// anew twice.
+// time it is called; the error is that of reading it. The answer is one that SecondOpinion takes. By floors that ask for faults group-delivery is not tested unless
+// the groups were shared anew twice.
 func CheckGroupRun(events func() iter.Seq2[histories.Event, error], contract model.Contract, facts model.Facts, o Options) (*Answer, error) {
 	ofLog, ofGroups := []model.Claim{}, []model.Claim{}
 	claims := o.Claims
@@ -51,14 +51,14 @@ func CheckGroupRun(events func() iter.Seq2[histories.Event, error], contract mod
 	if err != nil {
 		return nil, err
 	}
-	_, wanted := o.Floors[model.GroupDelivery]
+	ofTest := len(o.Floors[model.GroupDelivery].Faults) > 0
 	for _, r := range groups.Claims {
 		switch r.ID {
 		case model.CommitSafety:
 			r = Either(r, commits.Claims[0])
 		case model.GroupDelivery:
 			r = withEffects(r, contract, facts, effects)
-			if wanted && effects.Rebalances < leastRebalances && r.Verdict == model.Held {
+			if ofTest && effects.Rebalances < leastRebalances && r.Verdict == model.Held {
 				r.Verdict, r.Reason = model.NotTested, fmt.Sprintf("rebalances %d of at least %d", effects.Rebalances, leastRebalances)
 			}
 		}

@@ -55,8 +55,8 @@ func TestAGroupHasToBeSharedAnew(t *testing.T) {
 			}
 		}
 		c := model.GroupContract(model.LogContract(model.Contract{Partitions: 1, Replication: 3, MinISR: 2, Acks: -1, Idempotent: true, Dense: true}), model.CommitAfter)
-		o := Options{Claims: []model.Claim{model.GroupDelivery}, Floors: model.Floors{model.GroupDelivery: {}}}
-		a, err := CheckGroupRun(events, c, model.Facts{GroupsDrained: true}, o)
+		o := Options{Claims: []model.Claim{model.GroupDelivery}, Floors: model.Floors{model.GroupDelivery: {Faults: []string{"kill"}}}}
+		a, err := CheckGroupRun(events, c, model.Facts{GroupsDrained: true, Faults: []model.FaultResult{{Kind: "kill", Effective: true}}}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

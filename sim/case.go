@@ -13,24 +13,25 @@ import (
 
 // Case is everything that decides a simulated run: the same case gives the same run, bit for bit. It is what a corpus keeps and what shrinking shrinks. JSON.
 type Case struct {
-	Seed        int64  `json:"seed"`
-	Nodes       int    `json:"nodes"`
-	Partitions  int    `json:"partitions"`
-	Replication int    `json:"replication"`
-	MinISR      int    `json:"min_insync"`
-	Acks        int    `json:"acks"` // 0, 1, −1 (all)
-	Idempotent  bool   `json:"idempotent"`
-	Unclean     bool   `json:"unclean_election"`
-	FlushEach   bool   `json:"flush_each"`
-	Clients     int    `json:"clients"`
-	Rate        int    `json:"rate"`                // records per second of all producers; 0: as fast as they can
-	LoadMS      int64  `json:"load_ms"`             // virtual
-	InFlight    bool   `json:"in_flight,omitempty"` // some producers have several writes under way
-	Deletes     bool   `json:"deletes,omitempty"`   // the older part of the log is deleted now and then
-	Store       string `json:"store"`               // "memory", or "segment": the broker's own, on a simulated disk
-	Plant       string `json:"plant,omitempty"`
-	Timers      Timers `json:"timers"`
-	Net         Net    `json:"net"`
+	Seed        int64   `json:"seed"`
+	Nodes       int     `json:"nodes"`
+	Partitions  int     `json:"partitions"`
+	Replication int     `json:"replication"`
+	MinISR      int     `json:"min_insync"`
+	Acks        int     `json:"acks"` // 0, 1, −1 (all)
+	Idempotent  bool    `json:"idempotent"`
+	Unclean     bool    `json:"unclean_election"`
+	FlushEach   bool    `json:"flush_each"`
+	Clients     int     `json:"clients"`
+	Rate        int     `json:"rate"`                // records per second of all producers; 0: as fast as they can
+	LoadMS      int64   `json:"load_ms"`             // virtual
+	InFlight    bool    `json:"in_flight,omitempty"` // some producers have several writes under way
+	Deletes     bool    `json:"deletes,omitempty"`   // the older part of the log is deleted now and then
+	Store       string  `json:"store"`               // "memory", or "segment": the broker's own, on a simulated disk
+	Plant       string  `json:"plant,omitempty"`
+	Groups      *Groups `json:"groups,omitempty"` // nil: the log's own readers
+	Timers      Timers  `json:"timers"`
+	Net         Net     `json:"net"`
 
 	Schedule nemesis.Schedule `json:"schedule"`
 }
@@ -97,10 +98,14 @@ const livenessBound = 20 * time.Second
 
 // Contract is what the case promises if its faults leave some copy whole at any time (exposed is false).
 func (c Case) Contract(exposed bool) model.Contract {
-	return model.LogContract(model.Contract{
+	contract := model.LogContract(model.Contract{
 		System: "simulated", Workload: "log", Partitions: c.Partitions, Replication: c.Replication, MinISR: c.MinISR, Acks: c.Acks, Idempotent: c.Idempotent,
 		Unclean: c.Unclean, FlushEach: c.FlushEach, PowerLoss: exposed, Dense: true, LivenessBoundMS: livenessBound.Milliseconds(),
 	})
+	if c.Groups != nil {
+		return model.GroupContract(contract, c.Groups.commit())
+	}
+	return contract
 }
 
 // mayExpose tells whether the faults can do what exposure decides at the end of the run.
@@ -144,6 +149,11 @@ func (c Case) Validate() error {
 	case t.Session <= 0 || t.Heartbeat <= 0 || t.Lag <= 0 || t.FetchWait < 0 || t.FetchWait >= t.Lag || t.RaftTick <= 0 || t.Election < 3*t.RaftTick || t.Rebalance < 0 || t.Checkpoint < 0:
 		return bad("timers", fmt.Sprintf("%+v", t), "positive times, fetch_wait below lag, the election time-out at least three ticks")
 	}
+	if c.Groups != nil {
+		if err := c.Groups.validate(c); err != nil {
+			return err
+		}
+	}
 	return c.Schedule.Validate(c.Nodes, c.Partitions, c.Clients)
 }
 
@@ -159,7 +169,7 @@ func (c Case) disk() func(int) cluster.Disk {
 
 func (c Case) cluster() cluster.Config {
 	t := c.Timers
-	return cluster.Config{
+	config := cluster.Config{
 		Nodes: c.Nodes, Topic: topic, Partitions: c.Partitions, Replication: c.Replication, MinISR: c.MinISR, Unclean: c.Unclean, FlushEach: c.FlushEach,
 		Timers: cluster.Timers{
 			Session: ms(t.Session), Heartbeat: ms(t.Heartbeat), Lag: ms(t.Lag), FetchWait: ms(t.FetchWait), RaftTick: ms(t.RaftTick), Election: ms(t.Election),
@@ -167,6 +177,10 @@ func (c Case) cluster() cluster.Config {
 		},
 		FlushLeast: us(c.Net.FlushLeast), FlushMost: us(c.Net.FlushMost), Disk: c.disk(),
 	}
+	if c.Groups != nil {
+		config.Groups = c.Groups.cluster(c.Replication)
+	}
+	return config
 }
 
 // segmentBytes is small, so that logs of the length that a run gives them have several segments.

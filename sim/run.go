@@ -144,8 +144,9 @@ type run struct {
 	journal  *histories.Recorder
 	counters *log.Counters
 	workload *log.Workload
+	groups   *groupRun
 	online   *linearizability.Online
-	sighting *linearizability.Sighting
+	sighting string // what made a violation certain
 	stopping stop // of the load
 	never    stop
 	certain  world.Signal
@@ -243,6 +244,7 @@ func (r *run) setUp(t *world.Task) error {
 	r.journal.Tap(r.watch)
 	r.counters = log.NewCounters(r.c.Partitions)
 	r.workload = log.New(r.config(id), r.journal, r.counters)
+	r.groups = newGroupRun(r, r.config(id))
 	if missing := r.await(t, setUpBound); len(missing) > 0 {
 		return fmt.Errorf("the cluster is not ready after %v: %s", setUpBound, strings.Join(missing, "; "))
 	}
@@ -291,15 +293,18 @@ func (r *run) config(id [16]byte) log.Config {
 
 // watch is the journal's tap: the online checker ends the load when a violation is certain.
 func (r *run) watch(ev histories.Event) {
-	if r.sighting != nil {
+	if r.sighting != "" {
 		return
 	}
 	if s := r.online.Step(&ev); s != nil {
-		r.sighting, r.sightedAt = s, r.w.Now()
-		r.w.Note("sighting")
-		r.w.Say("a violation is certain: %v", s)
-		r.certain.Broadcast()
+		r.sighting = s.String()
+	} else if r.sighting = r.groups.watch(&ev); r.sighting == "" {
+		return
 	}
+	r.sightedAt = r.w.Now()
+	r.w.Note("sighting")
+	r.w.Say("a violation is certain: %s", r.sighting)
+	r.certain.Broadcast()
 }
 
 // links are the addresses of the nodes.
@@ -321,6 +326,9 @@ func (r *run) load(t *world.Task) {
 	r.mark("load")
 	r.loadBegan = t.Now()
 	workers := r.workload.Workers()
+	if r.groups != nil {
+		workers = r.groups.load.Workers()
+	}
 	if r.c.InFlight {
 		workers = append(workers, r.workload.PipelinedWriters()...)
 	}
@@ -341,7 +349,7 @@ func (r *run) load(t *world.Task) {
 	r.nemesis = newAttack(r)
 	r.nemesis.begin()
 	end := t.Now() + r.c.Load()
-	for t.Now() < end && (r.sighting == nil || r.o.KeepGoing) {
+	for t.Now() < end && (r.sighting == "" || r.o.KeepGoing) {
 		t.Wait(&r.certain, end-t.Now())
 	}
 	r.nemesis.end(t)
@@ -390,6 +398,7 @@ func (r *run) heal(t *world.Task) {
 				unmet = append(unmet, s)
 			}
 		})
+		unmet = append(unmet, r.groups.answer(t, began+livenessBound-t.Now())...)
 	}
 	r.facts.Liveness = model.Recovery{Checked: true, BoundMS: livenessBound.Milliseconds(), TookMS: (t.Now() - began).Milliseconds(), Unmet: append(r.endings, unmet...)}
 }
@@ -407,6 +416,7 @@ func (r *run) drain(t *world.Task) {
 			reasons = append(reasons, fmt.Sprintf("p%d: %s", p, reason))
 		}
 	})
+	r.groups.drain(t)
 	r.facts.DrainComplete = len(reasons) == 0
 	r.facts.DrainReason = strings.Join(reasons, "; ")
 	r.mark("end")
@@ -434,20 +444,28 @@ func (r *run) end() {
 	r.self.Kill()
 }
 
-// result decides.
-func (r *run) result() (*Result, error) {
-	if err := r.journal.Close(); err != nil {
-		return nil, err
+// check decides every claim.
+func (r *run) check(contract model.Contract, o linearizability.Options) (*linearizability.Answer, error) {
+	if r.groups != nil {
+		return r.groups.check(contract, o)
 	}
 	in, err := histories.NewReader(bytes.NewReader(r.buffer.Bytes()))
 	if err != nil {
+		return nil, err
+	}
+	return linearizability.CheckLog(in.All(), contract, r.facts, o)
+}
+
+// result tells what came of the run.
+func (r *run) result() (*Result, error) {
+	if err := r.journal.Close(); err != nil {
 		return nil, err
 	}
 	o := linearizability.Options{Claims: r.o.Claims}
 	if r.o.Floors != nil {
 		o.Floors = *r.o.Floors
 	}
-	answer, err := linearizability.CheckLog(in.All(), r.c.Contract(r.exposed()), r.facts, o)
+	answer, err := r.check(r.c.Contract(r.exposed()), o)
 	if err != nil {
 		return nil, err
 	}
@@ -458,10 +476,10 @@ func (r *run) result() (*Result, error) {
 	if r.broke() {
 		out.SightedMS = (r.w.Now() - r.loadBegan).Milliseconds() + 1
 	}
-	if r.sighting != nil {
-		out.Sighting, out.SightedMS = r.sighting.String(), (r.sightedAt-r.loadBegan).Milliseconds()+1
+	if r.sighting != "" {
+		out.Sighting, out.SightedMS = r.sighting, (r.sightedAt-r.loadBegan).Milliseconds()+1
 		if answer.Verdict() != model.Violated {
-			return nil, fmt.Errorf("simulated run, seed %d: a bug of ackproof: the online checker saw %v, and the check of the whole history finds nothing", r.c.Seed, r.sighting)
+			return nil, fmt.Errorf("simulated run, seed %d: a bug of ackproof: the online checker saw %s, and the check of the whole history finds nothing", r.c.Seed, r.sighting)
 		}
 	}
 	return out, nil
