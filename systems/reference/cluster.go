@@ -15,6 +15,7 @@ import (
 
 	"ackproof/model"
 	"ackproof/systems"
+	"ackproof/systems/kafkaproto"
 	"ackproof/systems/process"
 )
 
@@ -37,12 +38,15 @@ const (
 	// livenessBound is what the contract allows from the heal to full service: elections, registrations and catching up after the longest fault.
 	livenessBound = 20 * time.Second
 	readyTimeout  = 30 * time.Second
+	viewTimeout   = 300 * time.Millisecond // for one node to tell its view
+	createTimeout = time.Second            // for one attempt to make the topic
 )
 
 // Cluster is a cluster of reference broker processes. It implements systems.System and systems.Prober.
 type Cluster struct {
 	o     systems.Options
 	nodes []*process.Node
+	asked kafkaproto.Cluster
 
 	mu      sync.Mutex
 	topicID [16]byte
@@ -97,6 +101,8 @@ func New(o systems.Options, executable string) (*Cluster, error) {
 		}
 		c.nodes = append(c.nodes, n)
 	}
+	c.asked.Nodes, c.asked.Topic, c.asked.Partitions, c.asked.Replication = c.Nodes(), o.Topic, o.Partitions, o.Replication
+	c.asked.OwnIndex, c.asked.Patience, c.asked.Attempt = true, viewTimeout, createTimeout
 	return c, nil
 }
 
@@ -139,12 +145,19 @@ func (c *Cluster) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.createTopic(ctx); err != nil {
+	err := c.asked.CreateTopic(ctx,
+		kafkaproto.Setting{Name: "min.insync.replicas", Value: fmt.Sprint(c.o.MinISR)},
+		kafkaproto.Setting{Name: "unclean.leader.election.enable", Value: fmt.Sprint(c.o.Unclean)})
+	if err != nil {
 		return c.explain(err)
 	}
-	if err := c.awaitReady(ctx); err != nil {
+	id, err := c.asked.AwaitReady(ctx)
+	if err != nil {
 		return c.explain(err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.topicID = id
 	return nil
 }
 
@@ -166,6 +179,9 @@ func (c *Cluster) Nodes() []systems.Node {
 	}
 	return out
 }
+
+// Roles implements systems.System.
+func (c *Cluster) Roles(ctx context.Context) (systems.Roles, error) { return c.asked.Roles(ctx) }
 
 // Timers implements systems.System.
 func (c *Cluster) Timers() systems.Timers {
@@ -189,6 +205,7 @@ func (c *Cluster) TopicID() [16]byte {
 
 // Stop implements systems.System.
 func (c *Cluster) Stop() error {
+	c.asked.Close()
 	errs := make([]error, len(c.nodes))
 	var all sync.WaitGroup
 	for i, n := range c.nodes {
@@ -199,4 +216,4 @@ func (c *Cluster) Stop() error {
 }
 
 // Ping implements systems.Prober with ApiVersions, which a node answers from the moment when it listens.
-func (c *Cluster) Ping(conn net.Conn) error { return ping(conn) }
+func (c *Cluster) Ping(conn net.Conn) error { return kafkaproto.Ping(conn) }

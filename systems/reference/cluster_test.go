@@ -89,7 +89,7 @@ func roles(t *testing.T, c *Cluster, what string, ok func(systems.Roles) bool) s
 	t.Helper()
 	var last systems.Roles
 	var err error
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(retryEach) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
 		if last, err = c.Roles(t.Context()); err == nil && ok(last) {
 			return last
 		}

@@ -1,4 +1,4 @@
-package reference
+package kafkaproto
 
 import (
 	"encoding/binary"
@@ -13,8 +13,8 @@ import (
 // maxAnswer bounds what a node may make us read.
 const maxAnswer = 16 << 20
 
-// roundTrip sends one request over conn and reads its answer. Everything else about connections is the caller's, deadlines included.
-func roundTrip(conn net.Conn, q kmsg.Request) (kmsg.Response, error) {
+// RoundTrip sends one request over conn and reads its answer. Everything else about connections is the caller's, deadlines included.
+func RoundTrip(conn net.Conn, q kmsg.Request) (kmsg.Response, error) {
 	const correlation = 1
 	f := kmsg.NewRequestFormatter(kmsg.FormatterClientID("ackproof"))
 	if _, err := conn.Write(f.AppendRequest(nil, q, correlation)); err != nil {
@@ -46,21 +46,22 @@ func roundTrip(conn net.Conn, q kmsg.Request) (kmsg.Response, error) {
 	return resp, nil
 }
 
-// ask is one round trip over a connection of its own.
-func ask(addr string, q kmsg.Request, timeout time.Duration) (kmsg.Response, error) {
+// Ask is one round trip over a connection of its own.
+func Ask(addr string, q kmsg.Request, timeout time.Duration) (kmsg.Response, error) {
 	conn, err := net.DialTimeout("tcp", addr, timeout)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(timeout))
-	return roundTrip(conn, q)
+	return RoundTrip(conn, q)
 }
 
-func ping(conn net.Conn) error {
+// Ping is the cheapest exchange of the protocol, which a node answers from the moment when it listens: ApiVersions. See systems.Prober.
+func Ping(conn net.Conn) error {
 	q := kmsg.NewPtrApiVersionsRequest()
 	q.Version = 0
-	resp, err := roundTrip(conn, q)
+	resp, err := RoundTrip(conn, q)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,213 @@
+package kafkaproto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"ackproof/systems"
+)
+
+// view is what one node says.
+type view struct {
+	node       int
+	index      int64 // how far it has read the metadata log, 0 if it does not tell
+	controller int   // 0: it does not know
+	epoch      int32 // of the controller
+	brokers    int   // that it lists
+	topic      kmsg.MetadataResponseTopic
+}
+
+// Roles gives the newest view of all nodes that answer, see merge. It waits for stragglers only shortly once there is an answer.
+func (c *Cluster) Roles(ctx context.Context) (systems.Roles, error) {
+	views, err := c.views(ctx, stragglers)
+	if err != nil {
+		return systems.Roles{}, err
+	}
+	return merge(views, c.Partitions), nil
+}
+
+// all gives the views of all nodes that answer within the patience.
+func (c *Cluster) all(ctx context.Context) ([]view, error) { return c.views(ctx, c.Patience) }
+
+// views asks all nodes at once. Once there is an answer the others have as long as late says.
+func (c *Cluster) views(ctx context.Context, late time.Duration) ([]view, error) {
+	type answer struct {
+		v   view
+		err error
+	}
+	answers := make(chan answer, len(c.Nodes))
+	asked := 0
+	var errs []error
+	for _, n := range c.Nodes {
+		if alive, _ := n.Alive(); !alive {
+			errs = append(errs, fmt.Errorf("%s is down", n.Name()))
+			continue
+		}
+		asked++
+		go func() {
+			v, err := c.viewOf(n)
+			answers <- answer{v, err}
+		}()
+	}
+	var out []view
+	var end <-chan time.Time
+	for range asked {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				errs = append(errs, a.err)
+				continue
+			}
+			out = append(out, a.v)
+			if end == nil {
+				end = time.After(late)
+			}
+		case <-end:
+			return out, nil
+		case <-ctx.Done():
+			if len(out) > 0 {
+				return out, nil
+			}
+			return nil, fmt.Errorf("ask for roles: %w", context.Cause(ctx))
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("ask for roles: no node answers: %w", errors.Join(errs...))
+	}
+	return out, nil
+}
+
+// viewOf asks one node: first how far it has read, then what it sees, so that the index is never ahead of the view. Where the first question is passed on to the
+// controller it may find nobody; then the view has none.
+func (c *Cluster) viewOf(n systems.Node) (view, error) {
+	v := view{node: n.ID()}
+	l := c.line(n.ID())
+	if c.OwnIndex {
+		err := l.talk(n, c.Patience, func(conn net.Conn) error {
+			if err := v.quorum(conn); err != nil {
+				return err
+			}
+			return v.metadata(conn, c.Topic)
+		})
+		return v, err
+	}
+	if err := l.talk(n, c.Patience, func(conn net.Conn) error { return v.metadata(conn, c.Topic) }); err != nil {
+		return v, err
+	}
+	// On a connection of its own: the answer may take longer than anybody waits, and must not hold up the next view.
+	if err := c.line(-n.ID()).talk(n, c.Patience, v.quorum); err != nil {
+		v.controller, v.epoch = 0, 0
+	}
+	v.index = 0
+	return v, nil
+}
+
+func (v *view) quorum(conn net.Conn) error {
+	resp, err := RoundTrip(conn, quorumRequest())
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.(*kmsg.DescribeQuorumResponse).Topics {
+		for _, p := range t.Partitions {
+			v.index, v.controller, v.epoch = p.HighWatermark, max(0, int(p.LeaderID)), p.LeaderEpoch
+		}
+	}
+	return nil
+}
+
+func (v *view) metadata(conn net.Conn, topic string) error {
+	resp, err := RoundTrip(conn, metadataRequest(topic))
+	if err != nil {
+		return err
+	}
+	r := resp.(*kmsg.MetadataResponse)
+	if len(r.Topics) != 1 {
+		return fmt.Errorf("Metadata answers with %d topics, expected %q alone", len(r.Topics), topic)
+	}
+	if err := kerr.ErrorForCode(r.Topics[0].ErrorCode); err != nil {
+		return fmt.Errorf("Metadata of %q: %w", topic, err)
+	}
+	v.topic, v.brokers = r.Topics[0], len(r.Brokers)
+	return nil
+}
+
+func quorumRequest() kmsg.Request {
+	q := kmsg.NewPtrDescribeQuorumRequest()
+	q.Version = 1
+	t := kmsg.NewDescribeQuorumRequestTopic()
+	t.Topic = "__cluster_metadata"
+	t.Partitions = append(t.Partitions, kmsg.NewDescribeQuorumRequestTopicPartition())
+	q.Topics = append(q.Topics, t)
+	return q
+}
+
+func metadataRequest(topic string) kmsg.Request {
+	q := kmsg.NewPtrMetadataRequest()
+	q.Version = 12
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = &topic
+	q.Topics = append(q.Topics, t)
+	return q
+}
+
+// merge takes for each partition the largest leader epoch, and among equal ones the view that has read furthest, then the leader's own: an in-sync set may change within an
+// epoch, and it is the leader who proposes it. The controller is the one of the newest epoch, and among equal ones whom most nodes name, because one that is cut off may go on
+// naming itself.
+func merge(views []view, partitions int) systems.Roles {
+	slices.SortFunc(views, func(a, b view) int {
+		if a.index != b.index {
+			return int(min(1, max(-1, b.index-a.index)))
+		}
+		return a.node - b.node
+	})
+	r := systems.Roles{Partitions: make([]systems.PartitionRoles, partitions)}
+	type rank struct {
+		epoch int32
+		index int64
+		own   bool
+	}
+	best := make([]rank, partitions)
+	votes := map[int]int{}
+	for i := range best {
+		best[i].epoch = -1
+	}
+	for _, v := range views {
+		if v.controller != 0 {
+			votes[v.controller]++
+		}
+		for _, p := range v.topic.Partitions {
+			if p.Partition < 0 || int(p.Partition) >= partitions {
+				continue
+			}
+			this, have := rank{p.LeaderEpoch, v.index, int(p.Leader) == v.node}, best[p.Partition]
+			if this.epoch < have.epoch || this.epoch == have.epoch && (this.index < have.index || this.index == have.index && (have.own || !this.own)) {
+				continue
+			}
+			best[p.Partition] = this
+			r.Partitions[p.Partition] = systems.PartitionRoles{Leader: max(0, int(p.Leader)), LeaderEpoch: p.LeaderEpoch,
+				Replicas: ints(p.Replicas), ISR: ints(p.ISR), Offline: ints(p.OfflineReplicas)}
+		}
+	}
+	newest := int32(-1)
+	for _, v := range views {
+		if v.controller != 0 && (v.epoch > newest || v.epoch == newest && votes[v.controller] > votes[r.Controller]) {
+			r.Controller, newest = v.controller, v.epoch
+		}
+	}
+	return r
+}
+
+func ints(ids []int32) []int {
+	out := make([]int, len(ids))
+	for i, id := range ids {
+		out[i] = int(id)
+	}
+	return out
+}
