@@ -33,6 +33,8 @@ type simFlags struct {
 	seed     int64
 	from     int64
 	time     time.Duration
+	workload string
+	commit   string
 	nemesis  string
 	plant    string
 	schedule string
@@ -68,6 +70,8 @@ or no fault had an effect; 254 wrong usage; 255 ackproof itself is at fault.`,
 	flags.Int64Var(&f.from, "from", 0, "the first seed (default random, printed first)")
 	flags.Int64Var(&f.seed, "seed", 0, "run this one seed")
 	flags.DurationVar(&f.time, "time", 0, "virtual length of the load, a Go duration (default: drawn from the seed, 6s to 18s)")
+	flags.StringVar(&f.workload, "workload", "log", "what clients do: "+strings.Join(harness.Workloads, ", "))
+	flags.StringVar(&f.commit, "commit", "", "workload group: members commit before or after they process (default: drawn from the seed)")
 	flags.StringVar(&f.nemesis, "nemesis", "", "kinds of faults, separated by commas, or none (default: drawn from the seed)")
 	flags.StringVar(&f.plant, "plant", "", "plant a bug in the reference broker, by id or name; needs a binary built with -tags failpoints")
 	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed; the run.json of a test brings its configuration along")
@@ -206,7 +210,10 @@ func (f simFlags) flags() string {
 	if f.time > 0 {
 		fmt.Fprintf(&b, " --time %v", f.time)
 	}
-	for _, x := range []struct{ name, value string }{{"nemesis", f.nemesis}, {"plant", f.plant}, {"schedule", f.schedule}} {
+	if f.workload != "log" {
+		fmt.Fprintf(&b, " --workload %s", f.workload)
+	}
+	for _, x := range []struct{ name, value string }{{"commit", f.commit}, {"nemesis", f.nemesis}, {"plant", f.plant}, {"schedule", f.schedule}} {
 		if x.value != "" {
 			fmt.Fprintf(&b, " --%s %s", x.name, x.value)
 		}
@@ -227,7 +234,7 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 		return nil, usagef("--time is %v, expected 100ms to 24h", f.time)
 	}
 	if f.casePath != "" {
-		for _, other := range []string{"seed", "seeds", "from", "time", "nemesis", "schedule"} {
+		for _, other := range []string{"seed", "seeds", "from", "time", "workload", "commit", "nemesis", "schedule"} {
 			if changed(other) {
 				return nil, usagef("--%s with --case, expected one or the other: a case says everything", other)
 			}
@@ -244,6 +251,9 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 			return nil, usagef("--case %s has %s planted, expected a binary built with -tags failpoints (or --plant \"\")", f.casePath, c.Plant)
 		}
 		return func(int64) sim.Case { return c }, nil
+	}
+	if err := f.checkWorkload(); err != nil {
+		return nil, err
 	}
 	var kinds []nemesis.Kind
 	if f.nemesis != "none" {
@@ -266,7 +276,7 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 		given = &s
 	}
 	draw := func(seed int64) sim.Case {
-		c := sim.Swarm(seed, kinds, f.time.Milliseconds())
+		c := f.swarm(seed, kinds)
 		c.Plant = f.plant
 		switch {
 		case f.nemesis == "none":
@@ -280,6 +290,30 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 		return nil, usagef("%v", err)
 	}
 	return draw, nil
+}
+
+func (f *simFlags) checkWorkload() error {
+	switch {
+	case !slices.Contains(harness.Workloads, f.workload):
+		return usagef("--workload is %q, expected one of: %s", f.workload, strings.Join(harness.Workloads, ", "))
+	case f.commit != "" && f.workload != harness.WorkloadGroup:
+		return usagef("--commit with --workload %s, expected it with --workload %s only", f.workload, harness.WorkloadGroup)
+	case f.commit != "" && f.commit != model.CommitAfter && f.commit != model.CommitBefore:
+		return usagef("--commit is %q, expected %s or %s", f.commit, model.CommitAfter, model.CommitBefore)
+	}
+	return nil
+}
+
+// swarm draws the case of a seed for the workload.
+func (f *simFlags) swarm(seed int64, kinds []nemesis.Kind) sim.Case {
+	if f.workload != harness.WorkloadGroup {
+		return sim.Swarm(seed, kinds, f.time.Milliseconds())
+	}
+	c := sim.SwarmGroups(seed, kinds, f.time.Milliseconds())
+	if f.commit != "" {
+		c.Groups.Before = f.commit == model.CommitBefore
+	}
+	return c
 }
 
 // runFile is the name of the plan in a run directory.
@@ -306,6 +340,11 @@ func (f *simFlags) carriedOver() (func(int64) sim.Case, error) {
 		c.LoadMS, c.Schedule, c.Plant = time.Duration(o.Time).Milliseconds(), plan.Schedule, f.plant
 		if f.time > 0 {
 			c.LoadMS = f.time.Milliseconds()
+		}
+		if o.Workload == harness.WorkloadGroup {
+			g := sim.DefaultGroups()
+			g.Before = o.Commit == model.CommitBefore
+			c = c.WithGroups(g)
 		}
 		return c
 	}
