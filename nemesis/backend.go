@@ -48,7 +48,8 @@ type Network interface {
 	Close() error
 }
 
-// Machine is what the nemesis holds of the machine under one node. A part that it does not hold is nil.
+// Machine is what the nemesis holds of the machine under one node. A part that it does not hold is nil. The parts of a disk come into being with the node's
+// data folder (systems.Host.DataDir), which a back end lays on a file system of its own; those of a process, with each of its starts (systems.Host.Start).
 type Machine struct{}
 
 // Proxies is the portable back end: processes on loopback, stream proxies between them, signals.
@@ -78,6 +79,8 @@ func (*Proxies) Can(k Kind) (ok bool, how string) {
 		return true, "SIGSTOP and SIGCONT"
 	case Partition:
 		return true, "stream proxies on loopback between all parties"
+	case MachineDeath:
+		return true, "the proxies hold all links of the node, then SIGKILL"
 	}
 	return false, "takes a hold on the machine that this back end has not"
 }

@@ -7,6 +7,8 @@ func newInjury(w wound) injury {
 		return &kill{wound: w}
 	case Pause:
 		return &pause{wound: w}
+	case MachineDeath:
+		return &machineDeath{wound: w}
 	}
 	return newPartition(w)
 }

@@ -51,6 +51,12 @@ func (l Lane) To() Party {
 	return l.Acceptor
 }
 
+// reverse is the lane of the same connections in the other direction.
+func (l Lane) reverse() Lane {
+	l.Back = !l.Back
+	return l
+}
+
 // Flow is the two lanes on which bytes travel from one party to another.
 func Flow(from, to Party) []Lane {
 	return []Lane{{Dialer: from, Acceptor: to}, {Dialer: to, Acceptor: from, Back: true}}

@@ -78,6 +78,12 @@ func answers(ctx context.Context, ping systems.Prober, dial way) (time.Duration,
 // silent: the error of a probe says that no answer came in time, and not that the connection broke.
 func silent(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
+// silentDial is silent for a probe that had to dial first: a dial without answer counts as well.
+func silentDial(err error) bool {
+	var n net.Error
+	return silent(err) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+}
+
 // processState is the state letter of a process: R running, S sleeping, T stopped, Z ended and not yet waited for; "" if it is not there. It
 // comes from /proc, or from ps where there is no /proc.
 func processState(pid int) string {

@@ -40,6 +40,7 @@ func TestEachFaultProvesItsEffect(t *testing.T) {
 		{"kill all", Fault{Kind: Kill, Target: Target{Role: RoleAll}}, names(1, 2, 3), []string{"n1", "n2", "n3"}},
 		{"pause", Fault{Kind: Pause, ForMS: 250, Target: Target{Role: RoleFollowers}}, names(2, 3), []string{"state T", "answered"}},
 		{"short pause", Fault{Kind: Pause, ForMS: 30, Target: one}, names(1), []string{"state T", "answered"}},
+		{"machine-death", Fault{Kind: MachineDeath, Target: Target{Role: RoleFollowers}}, names(2, 3), []string{"n2: pid", "silence on its connection and on a new one", "after the restart"}},
 		{"isolate", Fault{Kind: Partition, ForMS: 250, Target: one, Cut: Cut{Shape: Isolate, Clients: []int{2, 4}}}, names(1), []string{"6 of 6 links"}},
 		{"isolate and reset", Fault{Kind: Partition, ForMS: 250, Target: one, Cut: Cut{Shape: Isolate, Reset: true}}, names(1), []string{"4 of 4 links"}},
 		{"one-way-out", Fault{Kind: Partition, ForMS: 250, Target: one, Cut: Cut{Shape: OneWayOut}}, names(1), []string{"4 of 4 links"}},
@@ -112,6 +113,9 @@ func TestFaultsWithoutEffectAreNotCalledEffective(t *testing.T) {
 			c.nodes[0].Kill()
 			return &Runner{System: c, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Kill, ForMS: 10, Target: node(1)}, "down already"},
+		{"a machine that dies with a farewell", func(*testing.T) *Runner {
+			return &Runner{System: leaky{c, c.nodes[1].addr}, Backend: &Proxies{mesh: m}}
+		}, Fault{Kind: MachineDeath, ForMS: 10, Target: node(2)}, "was not left in silence"},
 		{"links that lead past the mesh", func(*testing.T) *Runner {
 			return &Runner{System: leaky{c, c.nodes[2].addr}, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Partition, ForMS: 100, Target: node(1), Cut: Cut{Shape: Isolate}}, "answered through the cut"},

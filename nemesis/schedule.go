@@ -38,7 +38,7 @@ const (
 	Pause     Kind = "pause"     // SIGSTOP; healed by SIGCONT
 	Partition Kind = "partition" // links of the mesh hold their bytes
 
-	// The rest needs a hold on the machine; the simulator has it.
+	// These need a hold on the machine.
 	PowerLoss Kind = "power-loss" // the node dies, and what was not flushed may be gone; healed by a restart
 	DiskWipe  Kind = "disk-wipe"  // the node dies and its logs are gone; healed by a restart with an empty disk
 	DiskError Kind = "disk-error" // the next write or flush fails with an I/O error
@@ -47,18 +47,28 @@ const (
 	DiskFull   Kind = "disk-full"  // writes fail for want of space
 	DiskSlow   Kind = "disk-slow"  // every flush takes AmountMS longer
 	ClockSkew  Kind = "clock-skew" // the node's clock jumps by AmountMS, and back
+
+	// Of real systems only.
+
+	// MachineDeath is a kill of which the others hear nothing: all links are cut first, and stay cut until the node runs again.
+	MachineDeath Kind = "machine-death"
 )
 
 // ProcessKinds are the kinds that take no more than processes and proxies.
 func ProcessKinds() []Kind { return []Kind{Kill, Pause, Partition} }
 
-// AllKinds are all kinds.
-func AllKinds() []Kind {
+// SimulatedKinds are the kinds that the simulator has a counterpart for.
+func SimulatedKinds() []Kind {
 	return []Kind{Kill, Pause, Partition, PowerLoss, DiskWipe, DiskError, FlushError, DiskFull, DiskSlow, ClockSkew}
 }
 
+// AllKinds are all kinds, those that the simulator has first.
+func AllKinds() []Kind {
+	return append(SimulatedKinds(), MachineDeath)
+}
+
 // Down tells kinds whose targets are down until the heal.
-func (k Kind) Down() bool { return k == Kill || k == PowerLoss || k == DiskWipe }
+func (k Kind) Down() bool { return k == Kill || k == PowerLoss || k == DiskWipe || k == MachineDeath }
 
 // Uses lists the kinds of a schedule's faults, each once.
 func (s Schedule) Uses() []Kind {

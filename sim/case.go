@@ -154,6 +154,11 @@ func (c Case) Validate() error {
 			return err
 		}
 	}
+	for i, f := range c.Schedule.Faults {
+		if !slices.Contains(nemesis.SimulatedKinds(), f.Kind) && slices.Contains(nemesis.AllKinds(), f.Kind) {
+			return bad(fmt.Sprintf("schedule: faults[%d].kind", i), f.Kind, fmt.Sprintf("one that the simulator has: %v", nemesis.SimulatedKinds()))
+		}
+	}
 	return c.Schedule.Validate(c.Nodes, c.Partitions, c.Clients)
 }
 

@@ -67,7 +67,7 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 			}
 		}
 		if often(50) {
-			for _, k := range nemesis.AllKinds()[len(nemesis.ProcessKinds()):] {
+			for _, k := range nemesis.SimulatedKinds()[len(nemesis.ProcessKinds()):] {
 				if often(60) && (k != nemesis.DiskWipe || c.MinISR > 1) { // where one copy is enough, a wiped one may have been all that there was
 					kinds = append(kinds, k)
 				}
