@@ -147,7 +147,7 @@ type run struct {
 	groups   *groupRun
 	online   *linearizability.Online
 	sighting string // what made a violation certain
-	stopping stop // of the load
+	stopping stop   // of the load
 	never    stop
 	certain  world.Signal
 	clients  []*world.Process

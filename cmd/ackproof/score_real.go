@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"ackproof/harness"
 	"ackproof/model"
 	"ackproof/report"
 	"ackproof/sim/campaign"
@@ -92,6 +93,9 @@ func (f scoreFlags) realTest(ctx context.Context, q campaign.Quarry, planted boo
 	args := []string{"test", "--json", "--quiet", "--time", realLoad.String(), "--seed", strconv.FormatInt(seed, 10), "--store", store}
 	if planted {
 		args = append(args, "--plant", q.ID)
+	}
+	if q.Needs.Groups {
+		args = append(args, "--workload", harness.WorkloadGroup)
 	}
 	if q.Needs.Flush {
 		args = append(args, "--flush", "batch")

@@ -25,6 +25,9 @@ func Draw(seed int64, q Quarry) sim.Case {
 		}
 	}
 	c := sim.Swarm(seed, kinds, 0)
+	if q.Needs.Groups {
+		c = sim.SwarmGroups(seed, kinds, 0)
+	}
 	c.Acks, c.Unclean = -1, false
 	if q.Needs.MinISR > 0 {
 		c.MinISR = min(q.Needs.MinISR, c.Replication)

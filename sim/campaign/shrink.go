@@ -148,6 +148,11 @@ func (s *shrinking) configuration() (smaller bool) {
 		func(c *sim.Case) { c.FlushEach = false },
 		func(c *sim.Case) { c.Clients = 2 },
 		func(c *sim.Case) { c.Rate = max(c.Rate/4, 25) },
+		ofGroups(func(g *sim.Groups) { g.Protocols = g.Protocols[:1] }),
+		ofGroups(func(g *sim.Groups) { g.Protocols = g.Protocols[len(g.Protocols)-1:] }),
+		ofGroups(func(g *sim.Groups) { g.Members, g.Before, g.CompactBytes = 2, false, 0 }),
+		ofGroups(func(g *sim.Groups) { g.Partitions = 1 }),
+		ofGroups(func(g *sim.Groups) { g.SessionMS = sim.DefaultGroups().SessionMS }),
 	} {
 		c := s.best.Case
 		change(&c)
@@ -165,6 +170,17 @@ func (s *shrinking) configuration() (smaller bool) {
 		}
 	}
 	return smaller
+}
+
+// ofGroups is a change of the load of groups, if there is one.
+func ofGroups(change func(*sim.Groups)) func(*sim.Case) {
+	return func(c *sim.Case) {
+		if c.Groups != nil {
+			g := *c.Groups
+			change(&g)
+			c.Groups = &g
+		}
+	}
 }
 
 // times makes times round and short.
