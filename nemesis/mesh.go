@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 )
 
@@ -72,19 +71,14 @@ func Flow(from, to Party) []Lane {
 type Mesh struct {
 	mu     sync.Mutex
 	lanes  map[Lane]*lane
-	doors  map[door]*proxy
+	doors  map[link]*proxy
+	links  Links
 	closed bool
-}
-
-// door is what one listener stands for: a target as one party dials it.
-type door struct {
-	dialer, acceptor Party
-	target           string
 }
 
 // NewMesh returns a mesh without links; they come into being when the system and the clients ask for addresses.
 func NewMesh() *Mesh {
-	return &Mesh{lanes: map[Lane]*lane{}, doors: map[door]*proxy{}}
+	return &Mesh{lanes: map[Lane]*lane{}, doors: map[link]*proxy{}}
 }
 
 // NodeLink implements systems.Network.
@@ -106,7 +100,7 @@ func (m *Mesh) link(dialer, acceptor Party, target string) (string, error) {
 	if m.closed {
 		return "", fmt.Errorf("link %v to %v: the mesh is closed", dialer, acceptor)
 	}
-	d := door{dialer, acceptor, target}
+	d := link{dialer, acceptor, target}
 	if p := m.doors[d]; p != nil {
 		return p.addr(), nil
 	}
@@ -116,6 +110,7 @@ func (m *Mesh) link(dialer, acceptor Party, target string) (string, error) {
 	}
 	p := newProxy(l, target, m.lane(Lane{dialer, acceptor, false}), m.lane(Lane{dialer, acceptor, true}))
 	m.doors[d] = p
+	m.links.Add(dialer, acceptor, target, p.addr())
 	return p.addr(), nil
 }
 
@@ -193,45 +188,15 @@ func (m *Mesh) Held(k Lane) bool {
 	return l != nil && l.holds.Load() > 0
 }
 
-// Clients are the numbers of all clients that asked for a link, in rising order.
-func (m *Mesh) Clients() []int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var ids []int
-	for d := range m.doors {
-		if d.dialer.Client {
-			ids = append(ids, d.dialer.ID)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
+// Clients implements Network.
+func (m *Mesh) Clients() []int { return m.links.Clients() }
 
-// Dialers are all parties that have a link to the acceptor: nodes first, each in rising order.
-func (m *Mesh) Dialers(acceptor Party) []Party {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []Party
-	for d := range m.doors {
-		if d.acceptor == acceptor {
-			out = append(out, d.dialer)
-		}
-	}
-	slices.SortFunc(out, func(a, b Party) int {
-		if a.Client != b.Client {
-			if b.Client {
-				return -1
-			}
-			return 1
-		}
-		return a.ID - b.ID
-	})
-	return slices.Compact(out)
-}
+// Dialers implements Network.
+func (m *Mesh) Dialers(acceptor Party) []Party { return m.links.Dialers(acceptor) }
 
 // Dial connects as the dialer to the acceptor, over the link that they have.
 func (m *Mesh) Dial(ctx context.Context, dialer, acceptor Party) (net.Conn, error) {
-	at := m.address(dialer, acceptor)
+	at := m.links.Address(dialer, acceptor)
 	if at == "" {
 		return nil, fmt.Errorf("dial %v as %v: they have no link", acceptor, dialer)
 	}
@@ -239,25 +204,12 @@ func (m *Mesh) Dial(ctx context.Context, dialer, acceptor Party) (net.Conn, erro
 	return d.DialContext(ctx, "tcp", at)
 }
 
-// address is where the dialer reaches the acceptor, "" if they have no link.
-func (m *Mesh) address(dialer, acceptor Party) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	best := ""
-	for d, p := range m.doors {
-		if d.dialer == dialer && d.acceptor == acceptor && (best == "" || p.addr() < best) {
-			best = p.addr()
-		}
-	}
-	return best
-}
-
 // Close ends all links and connections and returns when nothing of the mesh runs any more. It may be called twice.
 func (m *Mesh) Close() error {
 	m.mu.Lock()
 	m.closed = true
 	doors := m.doors
-	m.doors = map[door]*proxy{}
+	m.doors = map[link]*proxy{}
 	m.mu.Unlock()
 	for _, p := range doors {
 		p.stop()
