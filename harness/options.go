@@ -47,11 +47,15 @@ type Options struct {
 	Rate        int            `json:"rate"` // records per second, 0: as many as the system takes
 	Clients     int            `json:"clients"`
 	Nemesis     []nemesis.Kind `json:"nemesis"` // kinds of faults; none: no faults
-	Seed        int64          `json:"seed"`
-	Plant       string         `json:"plant,omitempty"`
-	Commit      string         `json:"commit,omitempty"` // of the workload group: model.CommitAfter, CommitBefore
-	KeepGoing   bool           `json:"keep_going"`       // do not end the load when a violation is certain
-	Claims      []model.Claim  `json:"claims,omitempty"`
+	// Backend is what the run stands on, by its name; "" is proxies.
+	Backend string `json:"backend,omitempty"`
+	// Require: the run does not begin if a fault that it wants cannot be injected.
+	Require   bool          `json:"require,omitempty"`
+	Seed      int64         `json:"seed"`
+	Plant     string        `json:"plant,omitempty"`
+	Commit    string        `json:"commit,omitempty"` // of the workload group: model.CommitAfter, CommitBefore
+	KeepGoing bool          `json:"keep_going"`       // do not end the load when a violation is certain
+	Claims    []model.Claim `json:"claims,omitempty"`
 }
 
 // UsageError is a senseless request: one line that says what was expected.
@@ -65,7 +69,7 @@ func usage(format string, args ...any) error { return UsageError{fmt.Sprintf(for
 var (
 	Systems   = []string{"reference"}
 	Workloads = []string{"log", WorkloadGroup}
-	Kinds     = []nemesis.Kind{nemesis.Kill, nemesis.Pause, nemesis.Partition}
+	Backends  = []string{"proxies", "sandbox"}
 )
 
 // Bounds of what one machine can carry.
@@ -121,9 +125,12 @@ func (o Options) Validate() error {
 	case o.Rate < 0:
 		return usage("--rate is %d, expected 0 (as fast as the system takes it) or more records per second", o.Rate)
 	}
+	if o.Backend != "" && !slices.Contains(Backends, o.Backend) {
+		return usage("--backend is %q, expected auto or one of: %s", o.Backend, strings.Join(Backends, ", "))
+	}
 	for _, k := range o.Nemesis {
-		if !slices.Contains(Kinds, k) {
-			return usage("--nemesis has %q, expected none or a list of: kill, pause, partition", k)
+		if !slices.Contains(nemesis.AllKinds(), k) {
+			return usage("--nemesis has %q, expected none or a list of: %s", k, strings.Trim(fmt.Sprint(nemesis.AllKinds()), "[]"))
 		}
 	}
 	return o.validateClaims()

@@ -127,7 +127,7 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 			o.Nemesis = append(o.Nemesis, nemesis.Kind(k))
 		}
 		if len(o.Nemesis) == 0 {
-			return t, usagef("--nemesis is empty, expected none or a list of: kill, pause, partition")
+			return t, usagef("--nemesis is empty, expected none or a list of kinds (ackproof doctor names them)")
 		}
 	}
 	if o.Workload == harness.WorkloadGroup && !changed("commit") {
