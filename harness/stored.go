@@ -16,6 +16,7 @@ import (
 
 	"ackproof/histories"
 	"ackproof/model"
+	"ackproof/nemesis"
 	"ackproof/report/page"
 )
 
@@ -121,7 +122,7 @@ func LoadRun(dir string) (*page.Run, error) {
 		return nil, fmt.Errorf("encode the schedule of %s: %w", dir, err)
 	}
 	run.Schedule = string(schedule)
-	for _, k := range Kinds {
+	for _, k := range nemesis.AllKinds() {
 		if !slices.Contains(plan.Options.Nemesis, k) {
 			run.FaultsNotAsked = append(run.FaultsNotAsked, string(k))
 		}
