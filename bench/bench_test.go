@@ -109,7 +109,7 @@ func TestOwnProcessCanBeMeasured(t *testing.T) {
 	if after <= before {
 		t.Errorf("CPU time went from %v to %v although a tenth of a second was burnt", before, after)
 	}
-	if rss, err := peakRSS(pid); err != nil || rss < 1<<20 {
+	if rss, err := PeakRSS(pid); err != nil || rss < 1<<20 {
 		t.Errorf("peak memory %d, %v: want at least 1 MiB", rss, err)
 	}
 	if _, err := cpuOf(1 << 30); err == nil {

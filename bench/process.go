@@ -37,8 +37,8 @@ func cpuOf(pid int) (time.Duration, error) {
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// peakRSS is the largest resident set that a process ever had, in bytes.
-func peakRSS(pid int) (int64, error) {
+// PeakRSS is the largest resident set that a process ever had, in bytes.
+func PeakRSS(pid int) (int64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, fmt.Errorf("peak memory of process %d: %w", pid, err)
@@ -103,7 +103,7 @@ func perGB(cpu time.Duration, bytes int64) float64 { return cpu.Seconds() / (flo
 func peaks(pids []int) ([]Server, error) {
 	servers := make([]Server, 0, len(pids))
 	for _, pid := range pids {
-		rss, err := peakRSS(pid)
+		rss, err := PeakRSS(pid)
 		if err != nil {
 			return nil, err
 		}
