@@ -20,7 +20,7 @@ import (
 func sound() Options {
 	return Options{
 		System: "reference", Workload: "log", Nodes: 3, Partitions: 2, Replication: 3, MinISR: 2, Acks: -1, Idempotent: true,
-		Time: Duration(30 * time.Second), Clients: 8, Nemesis: Kinds, Seed: 7,
+		Time: Duration(30 * time.Second), Clients: 8, Nemesis: nemesis.ProcessKinds(), Seed: 7,
 	}
 }
 
