@@ -33,7 +33,7 @@ type Lost struct {
 
 // Add sums up.
 func (l Lost) Add(m Lost) Lost {
-	return Lost{l.Loss, l.Files + m.Files, l.Pending + m.Pending, l.Bytes + m.Bytes, l.Names + m.Names, l.Changes + m.Changes}
+	return Lost{m.Loss, l.Files + m.Files, l.Pending + m.Pending, l.Bytes + m.Bytes, l.Names + m.Names, l.Changes + m.Changes}
 }
 
 // Nothing tells whether nothing was lost.

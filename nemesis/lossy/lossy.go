@@ -70,7 +70,8 @@ type FS struct {
 	next    uint64
 	objects map[uint64]*object
 	journal []*change // changes of names that may be lost, oldest first
-	mount   *mount    // the last one; nil before the first
+	mount   *mount    // the last one, if it has not ended
+	mounts  int       // how many there were
 	taken   bool      // what lay in dir before the first mount is on the disk
 	closed  bool
 
@@ -175,6 +176,13 @@ func (f *FS) Close() error {
 	return f.giveBack()
 }
 
+// Attached counts the calls of Attach that have succeeded.
+func (f *FS) Attached() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mounts
+}
+
 // endMount ends the last mount: nothing that still comes through it has an effect.
 func (f *FS) endMount() {
 	f.mu.Lock()
@@ -210,7 +218,7 @@ func (f *FS) takeFolder(into *object, dir string) error {
 		}
 		o := f.newObject(uint32(info.Mode().Perm()))
 		o.uid, o.gid = owner(info)
-		o.mtime = info.ModTime()
+		o.mtime, o.changed = info.ModTime(), info.ModTime()
 		switch {
 		case info.IsDir():
 			o.mode |= folderMode
@@ -241,18 +249,20 @@ func (f *FS) giveBack() error {
 	if !f.taken {
 		return os.Remove(f.back)
 	}
-	err := f.giveFolder(f.root, f.dir, map[*object]string{})
-	return errors.Join(err, os.RemoveAll(f.back))
+	err := errors.Join(os.MkdirAll(f.dir, 0o755), f.giveFolder(f.root, f.dir, map[*object]string{}), os.RemoveAll(f.back))
+	if err != nil {
+		return fmt.Errorf("give the files of the disk at %s back: %w", f.dir, err)
+	}
+	return nil
 }
 
 func (f *FS) giveFolder(from *object, dir string, given map[*object]string) error {
 	var errs []error
 	for name, o := range from.names {
 		path := filepath.Join(dir, name)
-		perm := os.FileMode(o.mode & 0o777)
 		switch {
 		case o.names != nil:
-			if err := os.Mkdir(path, perm|0o700); err != nil && !errors.Is(err, os.ErrExist) {
+			if err := os.Mkdir(path, os.FileMode(o.mode&0o777)|0o700); err != nil && !errors.Is(err, os.ErrExist) {
 				errs = append(errs, err)
 				continue
 			}
@@ -263,16 +273,25 @@ func (f *FS) giveFolder(from *object, dir string, given map[*object]string) erro
 		case given[o] != "":
 			errs = append(errs, os.Link(given[o], path))
 		default:
-			o.close()
-			if err := os.Rename(f.backing(o), path); err != nil {
-				errs = append(errs, err)
-				continue
-			}
+			errs = append(errs, f.giveFile(o, path))
 			given[o] = path
-			errs = append(errs, os.Chmod(path, perm), os.Chtimes(path, time.Time{}, o.mtime))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (f *FS) giveFile(o *object, path string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, err := f.open(o); err != nil { // also makes it, if nothing was ever written
+		return err
+	}
+	o.file.Close()
+	o.file = nil
+	if err := os.Rename(f.backing(o), path); err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(path, os.FileMode(o.mode&0o777)), os.Chtimes(path, time.Time{}, o.changed))
 }
 
 // backing is where the content of a file lies.

@@ -46,6 +46,7 @@ func (f *FS) Attach() error {
 	go s.Serve() // until the mount is gone
 	f.mu.Lock()
 	f.mount = m
+	f.mounts++
 	f.mu.Unlock()
 	return nil
 }
