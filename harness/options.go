@@ -69,7 +69,13 @@ func usage(format string, args ...any) error { return UsageError{fmt.Sprintf(for
 var (
 	Systems   = []string{"reference"}
 	Workloads = []string{"log", WorkloadGroup}
-	Backends  = []string{"proxies", "sandbox"}
+	Backends  = []string{BackendProxies, BackendSandbox}
+)
+
+// The back ends by their names.
+const (
+	BackendProxies = "proxies" // nemesis.Proxies
+	BackendSandbox = "sandbox" // package nemesis/sandbox
 )
 
 // Bounds of what one machine can carry.

@@ -129,7 +129,10 @@ func (r *run) plan(context.Context) error {
 		Deadline:    max(2*r.timers.Session+r.timers.Lag+2*time.Second, 5*time.Second),
 		DialTimeout: time.Second,
 	}
-	return nil
+	for _, n := range r.Notes {
+		r.note(n)
+	}
+	return r.lookForFaults()
 }
 
 const (
@@ -162,6 +165,23 @@ func (r *run) setUp(ctx context.Context) error {
 	starting, cancel := context.WithTimeout(ctx, setUpBound)
 	defer cancel()
 	if err := r.system.Start(starting); err != nil {
+// lookForFaults tells which of the wanted faults cannot be injected here. They are reported as not started when their time comes, unless the run requires them.
+func (r *run) lookForFaults() error {
+	for _, k := range nemesis.AllKinds() {
+		if !slices.Contains(r.Options.Nemesis, k) && !slices.Contains(r.schedule.Uses(), k) {
+			continue
+		}
+		if ok, why := r.backend.Can(k); !ok {
+			missing := fmt.Sprintf("no %s on %s: %s", k, r.backend.Name(), why)
+			if r.Options.Require {
+				return infra("inject the faults that are required", errors.New(missing))
+			}
+			r.note(missing)
+		}
+	}
+	return nil
+}
+
 		return infra("start the system", err)
 	}
 	r.config.TopicID = r.system.TopicID()

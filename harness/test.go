@@ -31,6 +31,7 @@ type Test struct {
 	Open func(systems.Options) (systems.System, error)
 	// Ground makes the back end that the run stands on; nil: the portable one, nemesis.Proxies.
 	Ground   func() (nemesis.Backend, error)
+	Notes    []string // for the report: what whoever made the test has to say of it
 	Observer Observer
 }
 

@@ -32,6 +32,7 @@ type testFlags struct {
 	time     time.Duration
 	nemesis  string
 	claims   string
+	backend  string
 	schedule string
 	replay   string
 	store    string
@@ -48,6 +49,9 @@ func newTestCommand() *cobra.Command {
 			return err
 		}
 		return runTest(cmd.Context(), test, f, os.Stdout, os.Stderr)
+		if done, err := f.stand(&test); done {
+			return err
+		}
 	}
 	return cmd
 }
@@ -86,6 +90,8 @@ itself is at fault.`,
 	flags.IntVar(&o.Clients, "clients", 8, "clients, each with network links of its own")
 	flags.StringVar(&f.nemesis, "nemesis", "kill,pause,partition", "kinds of faults, separated by commas, or none")
 	flags.StringVar(&o.Commit, "commit", "", "when the members of --workload group commit: after they have processed, or before (default after)")
+	flags.StringVar(&f.backend, "backend", "auto", "what the run stands on: proxies (plain processes), sandbox (namespaces of its own, without root), or\nauto: the first of them that has all faults that are wanted")
+	flags.BoolVar(&o.Require, "require", false, "do not begin when a fault that is wanted cannot be injected here (exit 3)")
 	flags.Int64Var(&o.Seed, "seed", 0, "what workload and faults are drawn from (default random, printed first)")
 	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed")
 	flags.StringVar(&f.replay, "replay", "", "run directory whose test is to be repeated; no flag of the test itself may be given with it")
@@ -109,6 +115,9 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 	o.Time = harness.Duration(f.time)
 	acks, err := parseAcks(f.acks)
 	if err != nil {
+	if f.backend != autoBackend {
+		o.Backend = f.backend
+	}
 		return t, err
 	}
 	o.Acks = acks
@@ -170,7 +179,7 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 }
 
 // besideReplay are the flags that make sense together with --replay.
-var besideReplay = []string{"replay", "store", "json", "quiet", "keep-going"}
+var besideReplay = []string{"replay", "store", "json", "quiet", "keep-going", "require"}
 
 // repeat makes the test of an earlier run.
 func (f testFlags) repeat(cmd *cobra.Command, t harness.Test) (harness.Test, error) {
@@ -194,6 +203,10 @@ func (f testFlags) repeat(cmd *cobra.Command, t harness.Test) (harness.Test, err
 	}
 	if b := harness.Build(); b != plan.Versions.Ackproof && !f.quiet {
 		fmt.Fprintf(os.Stderr, "ackproof: the run was made by build %s, this is %s: what is repeated may differ\n", plan.Versions.Ackproof, b)
+	t.Options.Require = t.Options.Require || f.options.Require
+	if t.Options.Backend == "" {
+		t.Options.Backend = harness.BackendProxies
+	}
 	}
 	if err := t.Options.Validate(); err != nil {
 		return t, usagef("--replay: %v", err)

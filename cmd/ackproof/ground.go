@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+
+	"ackproof/harness"
+	"ackproof/model"
+	"ackproof/nemesis"
+	"ackproof/nemesis/sandbox"
+)
+
+// autoBackend is the value of --backend that leaves the choice to the faults that are wanted.
+const autoBackend = "auto"
+
+// stand puts a test on its ground. done means that everything has been said and done: the test has run inside the sandbox, with err for its exit code, or cannot
+// run at all.
+func (f testFlags) stand(t *harness.Test) (done bool, err error) {
+	wanted := t.Options.Nemesis
+	if t.Schedule != nil {
+		wanted = t.Schedule.Uses()
+	}
+	if t.Options.Backend == "" {
+		t.Options.Backend = simplest(wanted)
+	}
+	if t.Options.Backend == harness.BackendSandbox {
+		inside, code, err := sandbox.Enter()
+		switch {
+		case err == nil && !inside:
+			if code == model.ExitHeld {
+				return true, nil
+			}
+			return true, exitError{code: code}
+		case err == nil:
+			t.Ground = newSandbox
+		case !inside && f.backend == autoBackend && !t.Options.Require:
+			t.Options.Backend = harness.BackendProxies
+			t.Notes = append(t.Notes, "on proxies, without some of the faults that are wanted: "+err.Error())
+		default:
+			return true, exitError{code: model.ExitInfrastructure, message: "the infrastructure could not run: " + err.Error()}
+		}
+	}
+	return false, nil
+}
+
+// newSandbox is sandbox.New as the harness wants it.
+func newSandbox() (nemesis.Backend, error) {
+	b, err := sandbox.New()
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// simplest is the name of the first back end that has all those faults, of the last one if none has.
+func simplest(wanted []nemesis.Kind) string {
+	proxies := nemesis.NewProxies()
+	defer proxies.Close()
+	if slices.ContainsFunc(wanted, func(k nemesis.Kind) bool { ok, _ := proxies.Can(k); return !ok }) {
+		return harness.BackendSandbox
+	}
+	return harness.BackendProxies
+}
