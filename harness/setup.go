@@ -158,13 +158,6 @@ func (r *run) makeSchedule() error {
 	return nil
 }
 
-// setUp starts the system and opens the journal.
-func (r *run) setUp(ctx context.Context) error {
-	begin := time.Now()
-	r.Observer.Phase("set up", 0)
-	starting, cancel := context.WithTimeout(ctx, setUpBound)
-	defer cancel()
-	if err := r.system.Start(starting); err != nil {
 // lookForFaults tells which of the wanted faults cannot be injected here. They are reported as not started when their time comes, unless the run requires them.
 func (r *run) lookForFaults() error {
 	for _, k := range nemesis.AllKinds() {
@@ -182,6 +175,13 @@ func (r *run) lookForFaults() error {
 	return nil
 }
 
+// setUp starts the system and opens the journal.
+func (r *run) setUp(ctx context.Context) error {
+	begin := time.Now()
+	r.Observer.Phase("set up", 0)
+	starting, cancel := context.WithTimeout(ctx, setUpBound)
+	defer cancel()
+	if err := r.system.Start(starting); err != nil {
 		return infra("start the system", err)
 	}
 	r.config.TopicID = r.system.TopicID()

@@ -31,8 +31,8 @@ type testFlags struct {
 	flush    string
 	time     time.Duration
 	nemesis  string
-	claims   string
 	backend  string
+	claims   string
 	schedule string
 	replay   string
 	store    string
@@ -48,10 +48,10 @@ func newTestCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return runTest(cmd.Context(), test, f, os.Stdout, os.Stderr)
 		if done, err := f.stand(&test); done {
 			return err
 		}
+		return runTest(cmd.Context(), test, f, os.Stdout, os.Stderr)
 	}
 	return cmd
 }
@@ -89,9 +89,9 @@ itself is at fault.`,
 	flags.IntVar(&o.Rate, "rate", 0, "records per second of all producers; 0 = as many as the system takes")
 	flags.IntVar(&o.Clients, "clients", 8, "clients, each with network links of its own")
 	flags.StringVar(&f.nemesis, "nemesis", "kill,pause,partition", "kinds of faults, separated by commas, or none")
-	flags.StringVar(&o.Commit, "commit", "", "when the members of --workload group commit: after they have processed, or before (default after)")
 	flags.StringVar(&f.backend, "backend", "auto", "what the run stands on: proxies (plain processes), sandbox (namespaces of its own, without root), or\nauto: the first of them that has all faults that are wanted")
 	flags.BoolVar(&o.Require, "require", false, "do not begin when a fault that is wanted cannot be injected here (exit 3)")
+	flags.StringVar(&o.Commit, "commit", "", "when the members of --workload group commit: after they have processed, or before (default after)")
 	flags.Int64Var(&o.Seed, "seed", 0, "what workload and faults are drawn from (default random, printed first)")
 	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed")
 	flags.StringVar(&f.replay, "replay", "", "run directory whose test is to be repeated; no flag of the test itself may be given with it")
@@ -113,11 +113,11 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 	changed := cmd.Flags().Changed
 	o := f.options
 	o.Time = harness.Duration(f.time)
-	acks, err := parseAcks(f.acks)
-	if err != nil {
 	if f.backend != autoBackend {
 		o.Backend = f.backend
 	}
+	acks, err := parseAcks(f.acks)
+	if err != nil {
 		return t, err
 	}
 	o.Acks = acks
@@ -198,15 +198,15 @@ func (f testFlags) repeat(cmd *cobra.Command, t harness.Test) (harness.Test, err
 	}
 	t.Options, t.Schedule = plan.Options, &plan.Schedule
 	t.Options.KeepGoing = t.Options.KeepGoing || f.options.KeepGoing
+	t.Options.Require = t.Options.Require || f.options.Require
+	if t.Options.Backend == "" {
+		t.Options.Backend = harness.BackendProxies
+	}
 	if plan.Options.Plant != "" && !fault.Built {
 		return t, usagef("--replay: the run had %s planted, expected a binary built with -tags failpoints", plan.Options.Plant)
 	}
 	if b := harness.Build(); b != plan.Versions.Ackproof && !f.quiet {
 		fmt.Fprintf(os.Stderr, "ackproof: the run was made by build %s, this is %s: what is repeated may differ\n", plan.Versions.Ackproof, b)
-	t.Options.Require = t.Options.Require || f.options.Require
-	if t.Options.Backend == "" {
-		t.Options.Backend = harness.BackendProxies
-	}
 	}
 	if err := t.Options.Validate(); err != nil {
 		return t, usagef("--replay: %v", err)
