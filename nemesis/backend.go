@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"ackproof/nemesis/vdso"
 	"ackproof/systems"
 	"ackproof/systems/process"
 )
@@ -50,7 +51,10 @@ type Network interface {
 
 // Machine is what the nemesis holds of the machine under one node. A part that it does not hold is nil. The parts of a disk come into being with the node's
 // data folder (systems.Host.DataDir), which a back end lays on a file system of its own; those of a process, with each of its starts (systems.Host.Start).
-type Machine struct{}
+type Machine struct {
+	// Process is the number, in the harness's own counting, of the process that the node is: its clock and its limits can be had by it. 0: it is down.
+	Process int
+}
 
 // Proxies is the portable back end: processes on loopback, stream proxies between them, signals.
 type Proxies struct {
@@ -68,7 +72,7 @@ func (*Proxies) Name() string { return "proxies" }
 func (p *Proxies) Network() Network { return p.mesh }
 
 // Machine implements Backend.
-func (*Proxies) Machine(systems.Node) Machine { return Machine{} }
+func (*Proxies) Machine(n systems.Node) Machine { return Machine{Process: n.PID()} }
 
 // Can implements Backend.
 func (*Proxies) Can(k Kind) (ok bool, how string) {
@@ -79,6 +83,8 @@ func (*Proxies) Can(k Kind) (ok bool, how string) {
 		return true, "SIGSTOP and SIGCONT"
 	case Partition:
 		return true, "stream proxies on loopback between all parties"
+	case ClockSkew, ClockDrift, ClockStrobe:
+		return vdso.Available()
 	case MachineDeath:
 		return true, "the proxies hold all links of the node, then SIGKILL"
 	}

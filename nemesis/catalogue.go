@@ -37,7 +37,7 @@ type PresetStep struct {
 	Until       int // healed when that step takes effect, if > 0
 	Stagger     Span
 	Staggered   int  // how many staggers the layout has to count
-	Amount      Span // as Fault.AmountMS; of a clock-skew in either direction
+	Amount      Span // as Fault.AmountMS; of a clock in either direction
 }
 
 // Span is a range from which a length of time is drawn.
@@ -46,15 +46,19 @@ type Span struct{ Low, High Multiple }
 // Multiple is a length of time in terms of the system's timers.
 type Multiple struct {
 	Sessions, Lags, Fetches float64
+	Plain                   time.Duration // whatever the timers are
 }
 
 func (m Multiple) of(t systems.Timers) time.Duration {
-	return time.Duration(m.Sessions*float64(t.Session) + m.Lags*float64(t.Lag) + m.Fetches*float64(t.Fetch))
+	return time.Duration(m.Sessions*float64(t.Session)+m.Lags*float64(t.Lag)+m.Fetches*float64(t.Fetch)) + m.Plain
 }
 
 func sessions(low, high float64) Span { return Span{Multiple{Sessions: low}, Multiple{Sessions: high}} }
 func lags(low, high float64) Span     { return Span{Multiple{Lags: low}, Multiple{Lags: high}} }
 func fetches(low, high float64) Span  { return Span{Multiple{Fetches: low}, Multiple{Fetches: high}} }
+func plain(low, high time.Duration) Span {
+	return Span{Multiple{Plain: low}, Multiple{Plain: high}}
+}
 
 // The core: what every run holds, because each of its sequences is the one that shows some known kind of bug. A slot with three presets gives
 // one to each of three seeds in a row. DeafFollower comes twice, because its window is one round of replication.

@@ -90,7 +90,7 @@ func (x *execution) live(l *life) {
 		fail("not started: the load ended first")
 		return
 	}
-	if f.Kind != Partition {
+	if f.Kind.hurts() {
 		x.mark(l.nodes, +1)
 		defer x.mark(l.nodes, -1)
 	}
@@ -176,7 +176,7 @@ func (x *execution) hurtByOthers(l *life, node int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	own := 0
-	if l.fault.Kind != Partition && slices.Contains(l.nodes, node) {
+	if l.fault.Kind.hurts() && slices.Contains(l.nodes, node) {
 		own = 1
 	}
 	return x.hurt[node] > own

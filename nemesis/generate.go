@@ -63,21 +63,47 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 // deck is the presets in the order in which they get their chance.
 func (g *generator) deck() []Preset {
 	if !g.o.Shuffle {
-		return order(g.s.Seed)
+		return weave(g.beyond(), order(g.s.Seed))
 	}
 	all := slices.Concat(Catalogue(), Machines(), Long())
 	g.pick.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
 
+// beyond is the presets of machines and single processes that hold a fault beyond ProcessKinds which was asked for, beginning with the seed's own.
+func (g *generator) beyond() []Preset {
+	var out []Preset
+	for _, p := range slices.Concat(Machines(), Processes()) {
+		if p.fits(g.o) && slices.ContainsFunc(p.Steps, func(s PresetStep) bool { return !slices.Contains(ProcessKinds(), s.Kind) }) {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	first := turn(g.s.Seed, len(out))
+	return slices.Concat(out[first:], out[:first])
+}
+
+// weave takes from both by turns, as long as both last.
+func weave(a, b []Preset) []Preset {
+	var out []Preset
+	for i := range max(len(a), len(b)) {
+		out = append(append(out, a[min(i, len(a)):min(i+1, len(a))]...), b[min(i, len(b)):min(i+1, len(b))]...)
+	}
+	return out
+}
+
+// turn is whose turn of n it is for the seed.
+func turn(seed int64, n int) int { return int(((seed % int64(n)) + int64(n)) % int64(n)) }
+
 // order is the order in which a seed's presets get their chance: the core, the seed's own hand, then the other hands.
 func order(seed int64) []Preset {
-	turn := func(n int) int { return int(((seed % int64(n)) + int64(n)) % int64(n)) }
 	out := []Preset{}
 	for _, slot := range core {
-		out = append(out, slot[turn(len(slot))])
+		out = append(out, slot[turn(seed, len(slot))])
 	}
-	first := turn(len(hands))
+	first := turn(seed, len(hands))
 	for i := range hands {
 		out = append(out, hands[(first+i)%len(hands)]...)
 	}
@@ -136,7 +162,7 @@ func (g *generator) draw(p Preset) sequence {
 	for i, s := range p.Steps {
 		f := Fault{Kind: s.Kind, ForMS: g.span(s.For), StaggerMS: g.span(s.Stagger), Preset: p.Name,
 			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Against: s.Against, Reset: s.Reset}, AmountMS: g.span(s.Amount)}
-		if s.Kind == ClockSkew && g.pick.IntN(2) == 0 {
+		if s.Kind.ofClock() && g.pick.IntN(2) == 0 {
 			f.AmountMS = -f.AmountMS
 		}
 		if s.HalfClients {

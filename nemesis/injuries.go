@@ -9,6 +9,8 @@ func newInjury(w wound) injury {
 		return &pause{wound: w}
 	case MachineDeath:
 		return &machineDeath{wound: w}
+	case ClockSkew, ClockDrift, ClockStrobe:
+		return &wrongClock{wound: w}
 	}
 	return newPartition(w)
 }

@@ -31,16 +31,16 @@ func (w *wound) each(do func(i int, n systems.Node) error) error {
 }
 
 // inTurn heals target after target with the fault's stagger between them, or all at once without one.
-func (w *wound) inTurn(do func(n systems.Node) error) error {
+func (w *wound) inTurn(do func(i int, n systems.Node) error) error {
 	if w.l.fault.StaggerMS == 0 {
-		return w.each(func(_ int, n systems.Node) error { return do(n) })
+		return w.each(do)
 	}
 	var errs []error
 	for i, n := range w.nodes {
 		if i > 0 {
 			sleep(w.x.load, ms(w.l.fault.StaggerMS)) // no longer than the load lasts
 		}
-		errs = append(errs, do(n))
+		errs = append(errs, do(i, n))
 	}
 	return errors.Join(errs...)
 }
@@ -99,7 +99,7 @@ func (k *kill) during(context.Context) {
 }
 
 func (k *kill) heal(ctx context.Context) error {
-	return k.inTurn(func(n systems.Node) error {
+	return k.inTurn(func(_ int, n systems.Node) error {
 		if n.PID() != 0 {
 			return nil // another fault has restarted it
 		}

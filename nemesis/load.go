@@ -10,6 +10,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
+
+	"ackproof/nemesis/vdso"
 )
 
 // ScheduleVersion is the version that Load reads and Generate writes.
@@ -94,6 +97,12 @@ var (
 	against = []Role{RoleLeader, RoleFollowers, RoleController, RoleLastInISR}
 )
 
+// Bounds of what a clock can be made to say; several faults may add up to twice as much.
+const (
+	maxSkewMS  = int64(vdso.MaxOffset / time.Millisecond / 2)
+	maxDriftMS = vdso.MaxDriftPPM / 2 / 1000
+)
+
 // wrong returns the first field that is wrong and what was expected, or "".
 func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (field, want string) {
 	partition := func(p int32) bool { return p >= AnyPartition && int(p) < partitions }
@@ -108,9 +117,11 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "for_ms", fmt.Sprintf("more than 0 milliseconds: a %s without length has no effect", f.Kind)
 	case f.Kind == DiskSlow && f.AmountMS <= 0:
 		return "amount_ms", "more than 0 milliseconds per flush"
-	case f.Kind == ClockSkew && f.AmountMS == 0:
-		return "amount_ms", "milliseconds to put the clock forward or, negative, back"
-	case f.Kind != DiskSlow && f.Kind != ClockSkew && f.AmountMS != 0:
+	case f.Kind == ClockDrift && (f.AmountMS == 0 || f.AmountMS < -maxDriftMS || f.AmountMS > maxDriftMS):
+		return "amount_ms", fmt.Sprintf("milliseconds that the clock gains per second or, negative, loses, at most %d", maxDriftMS)
+	case f.Kind.ofClock() && (f.AmountMS == 0 || f.AmountMS < -maxSkewMS || f.AmountMS > maxSkewMS):
+		return "amount_ms", fmt.Sprintf("milliseconds to put the clock forward or, negative, back, at most %d", maxSkewMS)
+	case f.Kind != DiskSlow && !f.Kind.ofClock() && f.AmountMS != 0:
 		return "amount_ms", fmt.Sprintf("nothing for a %s", f.Kind)
 	case f.StaggerMS < 0:
 		return "stagger_ms", "0 or more milliseconds"

@@ -117,16 +117,12 @@ func (m *machineDeath) during(ctx context.Context) {
 }
 
 func (m *machineDeath) heal(ctx context.Context) error {
-	i := map[int]int{}
-	for k, n := range m.nodes {
-		i[n.ID()] = k
-	}
-	return m.inTurn(func(n systems.Node) error {
+	return m.inTurn(func(i int, n systems.Node) error {
 		var err error
 		if n.PID() == 0 { // else another fault has restarted it
 			err = n.Start(ctx)
 		}
-		m.x.r.Backend.Network().Release(m.deaths[i[n.ID()]].lanes...)
+		m.x.r.Backend.Network().Release(m.deaths[i].lanes...)
 		if err != nil {
 			return fmt.Errorf("restart %s: %w", n.Name(), err)
 		}

@@ -12,13 +12,14 @@ import (
 type pause struct {
 	wound
 	pids    []int
+	release []func() error
 	stopped []bool
 	proofs  []string
 	back    []string
 }
 
 func (p *pause) prepare(context.Context) {
-	p.pids, p.stopped = make([]int, len(p.nodes)), make([]bool, len(p.nodes))
+	p.pids, p.stopped, p.release = make([]int, len(p.nodes)), make([]bool, len(p.nodes)), make([]func() error, len(p.nodes))
 	p.proofs, p.back = make([]string, len(p.nodes)), make([]string, len(p.nodes))
 }
 
@@ -28,9 +29,11 @@ func (p *pause) strike() error {
 			p.proofs[i] = n.Name() + " was down"
 			return nil
 		}
-		if err := n.Pause(); err != nil {
+		release, err := p.x.r.stops.hold(n)
+		if err != nil {
 			return fmt.Errorf("pause %s: %w", n.Name(), err)
 		}
+		p.release[i] = release
 		// The signal stops the threads one by one. The fault has taken effect when all stand still.
 		for end := time.Now().Add(silentWait); processState(p.pids[i]) != "T" && time.Now().Before(end); {
 			time.Sleep(200 * time.Microsecond)
@@ -64,11 +67,11 @@ func (p *pause) during(ctx context.Context) {
 }
 
 func (p *pause) heal(context.Context) error {
-	return p.inTurn(func(n systems.Node) error {
-		if n.PID() == 0 {
-			return nil // killed meanwhile
+	return p.inTurn(func(i int, n systems.Node) error {
+		if p.release[i] == nil {
+			return nil // it was down
 		}
-		if err := n.Resume(); err != nil {
+		if err := p.release[i](); err != nil {
 			return fmt.Errorf("resume %s: %w", n.Name(), err)
 		}
 		return nil

@@ -24,6 +24,9 @@ type Runner struct {
 
 	events  sync.Mutex
 	changes atomic.Int64
+	once    sync.Once
+	stops   stops
+	clocks  *clocks
 }
 
 // Step is a point in the life of a fault.
@@ -55,6 +58,7 @@ func (r *Runner) LeaderChanges() int { return int(r.changes.Load()) }
 // Run carries out the schedule, beginning now, and returns when every fault is healed and judged; the results are in the order of the
 // schedule. When ctx ends, faults that last are healed at once and those that have not begun never do. All waits are bounded.
 func (r *Runner) Run(ctx context.Context, s Schedule) []model.FaultResult {
+	r.once.Do(func() { r.clocks = newClocks(r.Backend.Machine, &r.stops) })
 	w := newWatcher(r.System)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watch sync.WaitGroup

@@ -22,7 +22,7 @@ type Fault struct {
 	// StaggerMS is the pause between healing one target and the next, in the order of the targets; 0 heals all at once.
 	StaggerMS int64  `json:"stagger_ms,omitempty"`
 	Target    Target `json:"target"`
-	// AmountMS is how much: of a disk-slow per flush, of a clock-skew, which may be negative.
+	// AmountMS is how much: of a disk-slow per flush, of a clock-skew or clock-strobe, of a clock-drift per second; that of a clock may be negative.
 	AmountMS int64 `json:"amount_ms,omitempty"`
 	Cut      Cut   `json:"cut,omitzero"` // of a partition
 	// Preset names the sequence that this fault is a part of, for people.
@@ -50,6 +50,8 @@ const (
 
 	// Of real systems only.
 
+	ClockDrift  Kind = "clock-drift"  // the node's clock gains AmountMS per second, and jumps back
+	ClockStrobe Kind = "clock-strobe" // the node's clock jumps by AmountMS and back, over and over
 	// MachineDeath is a kill of which the others hear nothing: all links are cut first, and stay cut until the node runs again.
 	MachineDeath Kind = "machine-death"
 )
@@ -64,11 +66,17 @@ func SimulatedKinds() []Kind {
 
 // AllKinds are all kinds, those that the simulator has first.
 func AllKinds() []Kind {
-	return append(SimulatedKinds(), MachineDeath)
+	return append(SimulatedKinds(), ClockDrift, ClockStrobe, MachineDeath)
 }
 
 // Down tells kinds whose targets are down until the heal.
 func (k Kind) Down() bool { return k == Kill || k == PowerLoss || k == DiskWipe || k == MachineDeath }
+
+// hurts tells kinds that the node itself suffers from.
+func (k Kind) hurts() bool { return k != Partition && !k.ofClock() }
+
+// ofClock tells kinds that make a node's clock wrong; the node itself is not hurt.
+func (k Kind) ofClock() bool { return k == ClockSkew || k == ClockDrift || k == ClockStrobe }
 
 // Uses lists the kinds of a schedule's faults, each once.
 func (s Schedule) Uses() []Kind {

@@ -133,6 +133,12 @@ type PartitionRoles struct {
 	Offline     []int
 }
 
+// Timekeeper is what a system offers so that faults of the clock can prove their effect.
+type Timekeeper interface {
+	// Time asks the node at the other end of conn what time it takes it to be. It needs no role; the caller sets the deadline of conn.
+	Time(conn net.Conn, n Node) (time.Time, error)
+}
+
 // Prober is what a system offers so that faults can prove their effect: the cheapest exchange of its protocol.
 type Prober interface {
 	// Ping sends one harmless request over conn and reads the whole answer. It needs no role, no session and no state of the

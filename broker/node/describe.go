@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -45,6 +46,10 @@ func (n *Node) handleDescribeQuorum(q *kmsg.DescribeQuorumRequest) kmsg.Response
 	for _, id := range n.voterIDs() {
 		r := kmsg.NewDescribeQuorumResponseTopicPartitionReplicaState()
 		r.ReplicaID, r.LogEndOffset, r.LastFetchTimestamp, r.LastCaughtUpTimestamp = id, -1, -1, -1
+		if id == n.cfg.NodeID { // as Kafka's leader says of itself
+			r.LastFetchTimestamp = time.Now().UnixMilli()
+			r.LastCaughtUpTimestamp = r.LastFetchTimestamp
+		}
 		p.CurrentVoters = append(p.CurrentVoters, r)
 		node := kmsg.NewDescribeQuorumResponseNode()
 		node.NodeID = id

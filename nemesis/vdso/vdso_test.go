@@ -197,7 +197,9 @@ func TestDrift(t *testing.T) {
 		before := time.Now()
 		p.set(c, Setting{Offset: -time.Hour, DriftPPM: ppm})
 		after := time.Now()
-		gained := func(since time.Time) time.Duration { return time.Duration(float64(time.Since(since)) * float64(ppm) / 1e6) }
+		gained := func(since time.Time) time.Duration {
+			return time.Duration(float64(time.Since(since)) * float64(ppm) / 1e6)
+		}
 		for last := p.ask()[0]; time.Since(after) < 100*time.Millisecond; {
 			// What it gains lies between what passes from the return of Set to the question, and from the call of Set to the answer.
 			one := gained(after)

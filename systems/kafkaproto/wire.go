@@ -70,3 +70,22 @@ func Ping(conn net.Conn) error {
 	}
 	return nil
 }
+
+// Time asks the node at the other end of conn what time it takes it to be, by DescribeQuorum: in its answer, a node that leads says that it was up to date with itself
+// now, in milliseconds. Kafka's brokers that do not lead the control plane do not answer; the reference broker's do. The deadline is the caller's.
+func Time(conn net.Conn, node int) (time.Time, error) {
+	resp, err := RoundTrip(conn, quorumRequest())
+	if err != nil {
+		return time.Time{}, err
+	}
+	for _, t := range resp.(*kmsg.DescribeQuorumResponse).Topics {
+		for _, p := range t.Partitions {
+			for _, v := range p.CurrentVoters {
+				if int(v.ReplicaID) == node && v.LastCaughtUpTimestamp > 0 {
+					return time.UnixMilli(v.LastCaughtUpTimestamp), nil
+				}
+			}
+		}
+	}
+	return time.Time{}, fmt.Errorf("DescribeQuorum does not say when n%d was up to date, expected its own time", node)
+}

@@ -53,8 +53,9 @@ type Cluster struct {
 }
 
 var (
-	_ systems.System = (*Cluster)(nil)
-	_ systems.Prober = (*Cluster)(nil)
+	_ systems.System     = (*Cluster)(nil)
+	_ systems.Prober     = (*Cluster)(nil)
+	_ systems.Timekeeper = (*Cluster)(nil)
 )
 
 // New prepares a cluster; nothing runs yet. executable is a program with the command `broker`, "" for the running one. An error says which option
@@ -217,3 +218,8 @@ func (c *Cluster) Stop() error {
 
 // Ping implements systems.Prober with ApiVersions, which a node answers from the moment when it listens.
 func (c *Cluster) Ping(conn net.Conn) error { return kafkaproto.Ping(conn) }
+
+// Time implements systems.Timekeeper with DescribeQuorum.
+func (c *Cluster) Time(conn net.Conn, n systems.Node) (time.Time, error) {
+	return kafkaproto.Time(conn, n.ID())
+}
