@@ -15,7 +15,7 @@ import (
 	"ackproof/workloads/log"
 )
 
-// healPatience bounds the undoing of faults itself: restarts, releases, and an answer over every link.
+// healPatience bounds the undoing of faults itself: restarts, releases, and an answer over every link; a system whose nodes may take longer to start has that time.
 const healPatience = 15 * time.Second
 
 // heal undoes every fault, verifies that, and demands that the system works again within the contract's bound.
@@ -24,7 +24,7 @@ func (r *run) heal(ctx context.Context) error {
 	r.Observer.Phase("heal", 0)
 	r.mark("heal")
 	var unmet []string
-	healing, cancel := context.WithTimeout(ctx, healPatience)
+	healing, cancel := context.WithTimeout(ctx, max(healPatience, r.timers.Start))
 	defer cancel()
 	err := r.runner.Heal(healing)
 	switch {

@@ -56,6 +56,8 @@ type Options struct {
 	Commit    string        `json:"commit,omitempty"` // of the workload group: model.CommitAfter, CommitBefore
 	KeepGoing bool          `json:"keep_going"`       // do not end the load when a violation is certain
 	Claims    []model.Claim `json:"claims,omitempty"`
+	// Settings are what only the system under test knows, by name; see its package.
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // UsageError is a senseless request: one line that says what was expected.
@@ -67,7 +69,7 @@ func usage(format string, args ...any) error { return UsageError{fmt.Sprintf(for
 
 // Systems and workloads that there are.
 var (
-	Systems   = []string{"reference"}
+	Systems   = []string{"reference", "kafka"}
 	Workloads = []string{"log", WorkloadGroup}
 	Backends  = []string{BackendProxies, BackendSandbox}
 )
@@ -128,6 +130,10 @@ func (o Options) Validate() error {
 		return usage("--commit is %q, expected %s or %s", o.Commit, model.CommitAfter, model.CommitBefore)
 	case o.Workload == WorkloadGroup && (o.Acks != -1 || o.Unclean):
 		return usage("--workload %s with --acks %d and unclean election %t, expected --acks all and clean elections: a group can be given only what the log keeps", WorkloadGroup, o.Acks, o.Unclean)
+	case o.System == "reference" && len(o.Settings) > 0:
+		return usage("settings of the system are %v with --system reference, expected none: it has none", o.Settings)
+	case o.System != "reference" && o.Plant != "":
+		return usage("--plant %s with --system %s, expected --system reference: only the reference broker has planted bugs", o.Plant, o.System)
 	case o.Rate < 0:
 		return usage("--rate is %d, expected 0 (as fast as the system takes it) or more records per second", o.Rate)
 	}

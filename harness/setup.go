@@ -103,6 +103,7 @@ func (r *run) plan(context.Context) error {
 	r.system, err = r.Open(systems.Options{
 		Dir: r.dir.path, Nodes: o.Nodes, Topic: topic, Partitions: o.Partitions, Replication: o.Replication, MinISR: o.MinISR, Acks: o.Acks,
 		Idempotent: o.Idempotent, Unclean: o.Unclean, FlushEach: o.FlushEach, Plant: o.Plant, Network: r.backend.Network(), Host: r.backend,
+		Settings: o.Settings, Note: r.note,
 	})
 	if err != nil {
 		return infra("prepare the system", err)
@@ -119,6 +120,11 @@ func (r *run) plan(context.Context) error {
 		return infra("save the plan", err)
 	}
 	r.Observer.Planned(o.Seed, r.replay(), r.contract, len(r.schedule.Faults))
+	if l, ok := r.system.(systems.Linter); ok {
+		for _, warning := range l.Lint() {
+			r.note("the configuration: " + warning)
+		}
+	}
 	r.config = log.Config{
 		Run: r.id, Topic: topic, Partitions: o.Partitions, Clients: o.Clients, Acks: int16(o.Acks), Idempotent: o.Idempotent && o.Acks == -1, Rate: o.Rate,
 		Breaths: log.Breaths{Seed: o.Seed, Period: breathPeriod, Length: breathLength},
@@ -127,7 +133,7 @@ func (r *run) plan(context.Context) error {
 		RequestTimeout: max(2*r.timers.Lag+500*time.Millisecond, 1500*time.Millisecond),
 		// And its retries an election, or every failover would leave open writes.
 		Deadline:    max(2*r.timers.Session+r.timers.Lag+2*time.Second, 5*time.Second),
-		DialTimeout: time.Second,
+		DialTimeout: max(time.Second, r.timers.Session/2),
 	}
 	for _, n := range r.Notes {
 		r.note(n)
@@ -179,7 +185,7 @@ func (r *run) lookForFaults() error {
 func (r *run) setUp(ctx context.Context) error {
 	begin := time.Now()
 	r.Observer.Phase("set up", 0)
-	starting, cancel := context.WithTimeout(ctx, setUpBound)
+	starting, cancel := context.WithTimeout(ctx, max(setUpBound, 4*r.timers.Start))
 	defer cancel()
 	if err := r.system.Start(starting); err != nil {
 		return infra("start the system", err)
@@ -200,7 +206,7 @@ func (r *run) setUp(ctx context.Context) error {
 	return nil
 }
 
-// setUpBound bounds the start of a system on a slow machine.
+// setUpBound bounds the start of a system on a slow machine, unless a node of the system alone may take a good part of it.
 const setUpBound = 60 * time.Second
 
 // faultStep puts a step of the nemesis into the journal.
@@ -216,6 +222,9 @@ func (r *run) faultStep(s nemesis.FaultStep) {
 func (r *run) links(client int) (byID map[int32]string, byAddr map[string]string, err error) {
 	byID, byAddr = map[int32]string{}, map[string]string{}
 	for _, n := range r.system.Nodes() {
+		if !systems.Serves(n) {
+			continue
+		}
 		link, err := r.backend.Network().ClientLink(client, n.ID(), n.Addr())
 		if err != nil {
 			return nil, nil, err

@@ -56,7 +56,7 @@ type injury interface {
 const (
 	rolesPatience = 1500 * time.Millisecond // for a role to have a holder when a fault starts
 	asidePatience = 4 * time.Second         // for a partition of the preferred kind, as Target.Aside says
-	healPatience  = 15 * time.Second        // for a restarted node to answer
+	healPatience  = 15 * time.Second        // for a restarted node to answer, unless the system's nodes take longer to start
 )
 
 // live is the whole life of one fault.
@@ -108,7 +108,7 @@ func (x *execution) live(l *life) {
 	stop()
 	probes.Wait()
 
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), healPatience+ms(f.StaggerMS)*time.Duration(len(l.nodes)))
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(healPatience, x.r.System.Timers().Start)+ms(f.StaggerMS)*time.Duration(len(l.nodes)))
 	defer cancel()
 	healErr := harm.heal(ending)
 	l.result.ToMS = x.ms()

@@ -29,7 +29,7 @@ const (
 	// recoveryInSessions is how long a cluster takes, roughly, from the heal to full in-sync sets; only the layout depends on it, because
 	// the next sequence waits for the state itself.
 	recoveryInSessions = 0.6
-	recoveryGiveUp     = 6 * time.Second
+	recoveryGiveUp     = 6 * time.Second // unless the system's nodes take longer to start
 )
 
 // Generate draws a schedule from the catalogue. The same seed and options give the same schedule. Every schedule holds the core presets as
@@ -214,7 +214,7 @@ func (g *generator) place(q sequence, spare time.Duration) {
 		case base == 0:
 			f.Start = Trigger{AfterMS: leadIn.Milliseconds() + gap}
 		default:
-			f.Start = Trigger{Fault: at(g.last), Healed: true, AfterMS: gap, Recovered: true, GiveUpMS: recoveryGiveUp.Milliseconds()}
+			f.Start = Trigger{Fault: at(g.last), Healed: true, AfterMS: gap, Recovered: true, GiveUpMS: max(recoveryGiveUp, g.o.Timers.Start).Milliseconds()}
 		}
 		if f.UntilFault != nil {
 			f.UntilFault = at(base + *f.UntilFault)

@@ -27,6 +27,7 @@ import (
 // testFlags are the flags of `ackproof test` as they were given.
 type testFlags struct {
 	options  harness.Options
+	system   systemFlags
 	acks     string
 	flush    string
 	time     time.Duration
@@ -75,7 +76,7 @@ itself is at fault.`,
 	}
 	o, flags := &f.options, cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&o.System, "system", "reference", "system under test")
+	flags.StringVar(&o.System, "system", "reference", "system under test: "+strings.Join(harness.Systems, ", "))
 	flags.StringVar(&o.Workload, "workload", "log", "what clients do")
 	flags.IntVar(&o.Nodes, "nodes", 3, "number of nodes")
 	flags.IntVar(&o.Partitions, "partitions", 6, "number of partitions of the topic")
@@ -99,6 +100,7 @@ itself is at fault.`,
 	flags.StringVar(&o.Plant, "plant", "", "plant a bug in the reference broker, by id or name; needs a binary built with -tags failpoints")
 	flags.BoolVar(&o.KeepGoing, "keep-going", false, "go on with the load when a violation is certain")
 	flags.StringVar(&f.claims, "claims", "", "claims to decide, separated by commas; all adds the opt-in ones (default: every claim of the contract)")
+	f.system.add(flags)
 	flags.BoolVar(&f.json, "json", false, "results as JSON on stdout, all else on stderr")
 	flags.BoolVar(&f.quiet, "quiet", false, "no progress on stderr")
 	return cmd
@@ -121,6 +123,9 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 		return t, err
 	}
 	o.Acks = acks
+	if o.Settings, err = f.system.values(cmd.Flags()); err != nil {
+		return t, err
+	}
 	if acks != -1 && !changed("idempotent") {
 		o.Idempotent = false
 	}

@@ -188,6 +188,27 @@ func (n *Node) Kill() error {
 	return err
 }
 
+// Terminate asks the process to end (SIGTERM) and returns when it is gone. When ctx ends first, it is killed, and that is an error. A node that is down stays down.
+func (n *Node) Terminate(ctx context.Context) error {
+	n.life.Lock()
+	defer n.life.Unlock()
+	n.mu.Lock()
+	p := n.process
+	n.process = nil
+	n.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	err := signal(p, syscall.SIGTERM)
+	select {
+	case <-p.gone:
+	case <-ctx.Done():
+		err = errors.Join(fmt.Errorf("end %s: it did not end when it was asked to: %w", n.Name(), ctx.Err()), signal(p, syscall.SIGKILL))
+		<-p.gone
+	}
+	return err
+}
+
 // Pause implements systems.Node.
 func (n *Node) Pause() error { return n.signal(syscall.SIGSTOP) }
 
