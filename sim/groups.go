@@ -26,6 +26,8 @@ import (
 // Groups is the load of consumer groups. JSON.
 type Groups struct {
 	Members    int              `json:"members"`          // of each group
+	Static     int              `json:"static,omitempty"` // so many of them are static members
+	Storm      bool             `json:"storm,omitempty"`  // members live for moments only
 	Before     bool             `json:"before,omitempty"` // members commit before they process
 	Protocols  []group.Protocol `json:"protocols"`        // one group of each
 	SessionMS  int64            `json:"session_ms"`
@@ -44,7 +46,7 @@ func (c Case) WithGroups(g Groups) Case {
 
 // DefaultGroups is the load that `ackproof test --workload group` has, with a group of each protocol.
 func DefaultGroups() Groups {
-	return Groups{Members: 3, Protocols: group.Protocols(), SessionMS: 2000, Partitions: 3, CompactBytes: 32 << 10}
+	return Groups{Members: 3, Static: 1, Protocols: group.Protocols(), SessionMS: 2000, Partitions: 3, CompactBytes: 32 << 10}
 }
 
 // SwarmGroups draws a case of consumer groups from its seed, as Swarm draws one of the log: cluster, timers and faults are those of the same seed there, as far as they leave acknowledged
@@ -61,6 +63,10 @@ func SwarmGroups(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	g.SessionMS = pick[int64](r, 800, 1200, 2000, 3000)
 	g.Partitions = 1 + r.IntN(3)
 	g.CompactBytes = pick(r, 0, 4<<10, 16<<10, 64<<10)
+	g.Static = max(0, r.IntN(2*g.Members)-g.Members+1)
+	if g.Storm = often(8); g.Storm {
+		g.Members = 8 + r.IntN(9)
+	}
 	c := Swarm(seed, kinds, loadMS)
 	c.MinISR = max(c.MinISR, min(2, c.Replication))
 	c.Rate = pick(r, 50, 100, 200)
@@ -88,6 +94,8 @@ func (g *Groups) validate(c Case) error {
 	switch {
 	case g.Members < 1 || g.Members > 1000:
 		return bad("members", g.Members, "1 to 1000")
+	case g.Static < 0 || g.Static > g.Members:
+		return bad("static", g.Static, "0 to the number of members")
 	case g.SessionMS < 100 || g.SessionMS > 600_000:
 		return bad("session_ms", g.SessionMS, "100 to 600000")
 	case g.Partitions < 1 || g.Partitions > 64:
@@ -150,7 +158,7 @@ func newGroupRun(r *run, config log.Config) *groupRun {
 		}
 	}
 	x.load = group.New(group.Config{
-		Log: config, Groups: x.all, Members: g.Members, Before: g.Before, Session: g.session(), Rebalance: g.session(), Heartbeat: g.heartbeat(),
+		Log: config, Groups: x.all, Members: g.Members, Static: g.Static, Storm: g.Storm, Before: g.Before, Session: g.session(), Rebalance: g.session(), Heartbeat: g.heartbeat(),
 	}, r.workload, r.journal)
 	o := linearizability.MonitorOptions{}
 	x.monitors = []linearizability.Monitor{linearizability.NewGroupMonitor(o), linearizability.NewCommitMonitor(o)}

@@ -1,13 +1,16 @@
 package sim
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"ackproof/histories"
 	"ackproof/model"
 	"ackproof/nemesis"
+	"ackproof/workloads/group"
 )
 
 func TestGroupsHoldUnderEverySchedule(t *testing.T) {
@@ -55,12 +58,55 @@ func TestASeedOfGroupsReplaysBitForBit(t *testing.T) {
 	}
 }
 
+// A static member that is back within its session has its partitions again, and nobody else notices: the generation stays (KIP-345).
+func TestStaticMembersComeBackToTheirPartitions(t *testing.T) {
+	for _, protocol := range []group.Protocol{group.Eager, group.Consumer} {
+		back := 0
+		for seed := int64(1); seed <= 3; seed++ {
+			g := DefaultGroups()
+			g.Static, g.Protocols = 3, []group.Protocol{protocol}
+			c := Default(seed).WithGroups(g)
+			c.LoadMS, c.Schedule = 10_000, nemesis.Schedule{Version: nemesis.ScheduleVersion, Seed: seed, Faults: []nemesis.Fault{}}
+			r := mustRun(t, c, Options{})
+			if v := r.Verdict(); v != model.Held {
+				t.Errorf("%s, seed %d: %s: %v", protocol, seed, v, r.Anomalies())
+			}
+			in, err := histories.NewReader(bytes.NewReader(r.History))
+			if err != nil {
+				t.Fatal(err)
+			}
+			type tenure struct {
+				key        string
+				generation int64
+			}
+			had := map[tenure]int32{}
+			for ev, err := range in.All() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range ev.Steps {
+					if at := (tenure{s.Key, s.Number}); s.Do == histories.Assigned && s.Offset >= 0 && ev.Type == histories.OK {
+						if old := had[at]; old != 0 && old != ev.Process {
+							back++
+						}
+						had[at] = ev.Process
+					}
+				}
+			}
+		}
+		if back == 0 {
+			t.Errorf("%s: no partition went from a static member to its successor without a rebalance", protocol)
+		}
+	}
+}
+
 func TestSenselessCasesOfGroupsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		want   string
 		change func(*Case)
 	}{
 		{"members", func(c *Case) { c.Groups.Members = 0 }},
+		{"static", func(c *Case) { c.Groups.Static = 4 }},
 		{"session_ms", func(c *Case) { c.Groups.SessionMS = 1 }},
 		{"partitions", func(c *Case) { c.Groups.Partitions = 0 }},
 		{"compact_bytes", func(c *Case) { c.Groups.CompactBytes = -1 }},

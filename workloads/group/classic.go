@@ -17,7 +17,7 @@ func (m *member) tendClassic() {
 		case 0:
 			m.beat = m.env.Now() + m.cfg.Heartbeat
 			return
-		case kafka.CodeUnknownMember, kafka.CodeIllegalGeneration:
+		case kafka.CodeUnknownMember, kafka.CodeIllegalGeneration, kafka.CodeFencedInstance:
 			m.heed(code)
 		default: // the coordinator is away: the session goes on, as far as the member knows
 			m.pauseBeat()
@@ -49,15 +49,17 @@ func (m *member) assignor() string {
 
 // join takes part in one round: join, assign if it falls to this member, sync. Whatever goes wrong is left to the next turn.
 func (m *member) join() {
-	got := m.kafka.Join(m.self, kafka.Joining{
-		Session: m.cfg.Session, Rebalance: m.cfg.Rebalance, Assignor: m.assignor(), Metadata: metadata{m.cfg.Log.Topic, m.owns(), m.self.Generation}.encode(),
-	})
+	mine := metadata{m.cfg.Log.Topic, nil, -1} // whoever has given everything back has nothing to tell; so a static member that is back says what it said before
+	if m.group.Protocol == Cooperative {
+		mine.owned, mine.generation = m.owns(), m.self.Generation
+	}
+	got := m.kafka.Join(m.self, kafka.Joining{Session: m.cfg.Session, Rebalance: m.cfg.Rebalance, Assignor: m.assignor(), Metadata: mine.encode()})
 	switch got.Code {
 	case 0:
 	case kafka.CodeMemberIDRequired:
 		m.self.ID = got.ID
 		return
-	case kafka.CodeUnknownMember, kafka.CodeIllegalGeneration:
+	case kafka.CodeUnknownMember, kafka.CodeIllegalGeneration, kafka.CodeFencedInstance:
 		m.heed(got.Code)
 		return
 	default:
@@ -73,7 +75,7 @@ func (m *member) join() {
 	raw, code := m.kafka.Sync(m.self, m.assignor(), assignments)
 	if code != 0 {
 		switch code {
-		case kafka.CodeUnknownMember, kafka.CodeIllegalGeneration:
+		case kafka.CodeUnknownMember, kafka.CodeIllegalGeneration, kafka.CodeFencedInstance:
 			m.heed(code)
 		default:
 			m.self.Generation = before // what it has it was given then

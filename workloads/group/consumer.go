@@ -17,7 +17,7 @@ func (m *member) tendConsumer() {
 	got := m.kafka.ConsumerBeat(m.self, kafka.Beat{TopicID: m.cfg.Log.TopicID, Rebalance: m.cfg.Rebalance, Owned: m.owns(), Tell: m.tell})
 	switch got.Code {
 	case 0:
-	case kafka.CodeUnknownMember, kafka.CodeFencedMemberEpoch:
+	case kafka.CodeUnknownMember, kafka.CodeFencedMemberEpoch, kafka.CodeFencedInstance:
 		m.heed(got.Code)
 		return
 	default:

@@ -53,6 +53,10 @@ type Config struct {
 	Log     log.Config
 	Groups  []Group
 	Members int // of each group
+	// Static so many of them are static members (KIP-345): now and then they go without a word and are back, within the session, under the same instance id.
+	Static int
+	// Storm: members live for moments only and are slow, so that every group is shared anew all the time.
+	Storm bool
 	// Before: members commit what they were given before they process it, which loses what a crash leaves unprocessed (at most once). Otherwise they commit what they have
 	// processed, and a crash repeats what was not committed yet (at least once).
 	Before    bool
@@ -68,6 +72,10 @@ type Workload struct {
 	journal log.Journal
 	sink    *Sink
 }
+
+// StallBound is how long a group may process nothing, although there is something to process and nobody harms the system, however often it is shared anew: two rounds that wait for
+// members which are gone, each after a session without a word, and some time to begin and to process.
+func (c Config) StallBound() time.Duration { return 2*(c.Session+c.Rebalance) + 2*time.Second }
 
 // New prepares a load. Processes and sessions are numbered together with those of the producers.
 func New(cfg Config, producers *log.Workload, journal log.Journal) *Workload {
@@ -88,13 +96,21 @@ func (w *Workload) Workers() []log.Worker {
 	}
 	for _, g := range w.cfg.Groups {
 		for i := range w.cfg.Members {
-			add(fmt.Sprintf("member %d of %s", i+1, g.Name), func(env workloads.Env, links map[int32]string) { w.lives(g, env, links) })
+			add(fmt.Sprintf("member %d of %s", i+1, g.Name), func(env workloads.Env, links map[int32]string) { w.lives(g, w.instance(g, i), env, links) })
 		}
 		for range observersPerGroup {
 			add("observer of "+g.Name, func(env workloads.Env, links map[int32]string) { w.observe(g, env, links) })
 		}
 	}
 	return out
+}
+
+// instance is the instance id of a group's member, "" if it is none that is static.
+func (w *Workload) instance(g Group, member int) string {
+	if member >= w.cfg.Static {
+		return ""
+	}
+	return fmt.Sprintf("%s-i%d", g.Name, member+1)
 }
 
 func (w *Workload) client(env workloads.Env, links map[int32]string) *kafka.Client {

@@ -47,10 +47,10 @@ type place struct {
 type fate int
 
 const (
-	leaves  fate = iota // commits, gives everything back and says good-bye
-	crashes             // between the one and the other of processing and committing
-	stalls              // sleeps through its session, and then goes on as if nothing had happened
-	fates
+	leaves   fate = iota // commits, gives everything back and says good-bye
+	crashes              // between the one and the other of processing and committing
+	stalls               // sleeps through its session, and then goes on as if nothing had happened
+	restarts             // of static members: gives everything back in order, says nothing, and is back soon
 )
 
 const (
@@ -60,12 +60,20 @@ const (
 	codeOffsetOutOfRange = 1
 )
 
-// lives are the lives of one worker: one member after the other.
-func (w *Workload) lives(g Group, env workloads.Env, links map[int32]string) {
+// lives are the lives of one worker: one member after the other, all of them with the same instance id if they are static.
+func (w *Workload) lives(g Group, instance string, env workloads.Env, links map[int32]string) {
+	shortest, longest := 2*time.Second, 8*time.Second
+	if w.cfg.Storm {
+		shortest, longest = w.cfg.Session/4, 2*w.cfg.Session
+		env.Sleep(between(env, 0, w.cfg.Session)) // not all of them at once
+	}
 	for !env.Stopped() {
 		m := w.newMember(g, env, links)
-		m.fate = fate(env.Rand().IntN(int(fates)))
-		m.end = env.Now() + between(env, 2*time.Second, 8*time.Second)
+		m.self.Instance = instance
+		if m.fate = fate(env.Rand().IntN(int(restarts))); instance != "" && env.Rand().IntN(2) == 0 {
+			m.fate = restarts
+		}
+		m.end = env.Now() + between(env, shortest, longest)
 		m.live()
 		m.kafka.Close()
 		env.Sleep(between(env, 50*time.Millisecond, 700*time.Millisecond))
@@ -86,6 +94,9 @@ func (m *member) live() {
 			switch {
 			case m.fate == leaves:
 				m.leave()
+				return
+			case m.fate == restarts:
+				m.rest()
 				return
 			case m.fate == stalls && m.joined && len(m.places) > 0:
 				m.stall()
@@ -217,8 +228,12 @@ func (m *member) poll(p int32, at *place) (given []histories.Step) {
 
 // processAll processes what a poll gave, and records it.
 func (m *member) processAll(p int32, given []histories.Step) {
-	if !m.calm && m.env.Rand().IntN(20) == 0 {
-		m.env.Sleep(between(m.env, 5*time.Millisecond, 80*time.Millisecond)) // slow processing
+	switch { // slow processing
+	case m.calm:
+	case m.cfg.Storm:
+		m.env.Sleep(between(m.env, m.cfg.Heartbeat/4, m.cfg.Heartbeat))
+	case m.env.Rand().IntN(20) == 0:
+		m.env.Sleep(between(m.env, 5*time.Millisecond, 80*time.Millisecond))
 	}
 	event := object(m.process)
 	for _, s := range given {
@@ -297,6 +312,9 @@ func (m *member) heed(code int16) {
 	case kafka.CodeUnknownMember, kafka.CodeFencedMemberEpoch:
 		m.self.ID = ""
 		m.lost()
+	case kafka.CodeFencedInstance: // somebody else is this static member by now
+		m.lost()
+		m.retired = true
 	case kafka.CodeIllegalGeneration:
 		m.lost()
 	case kafka.CodeRebalanceInProgress, kafka.CodeStaleMemberEpoch:
@@ -433,6 +451,16 @@ func (m *member) leave() {
 		m.kafka.ConsumerBeat(m.self, kafka.Beat{TopicID: m.cfg.Log.TopicID})
 	} else {
 		m.kafka.Leave(m.self)
+	}
+	m.joined = false
+}
+
+// rest ends the life of a static member whose place is to be kept: it has given everything back in good order, and says no good-bye (KIP-345); by KIP-848 it says that it will be back.
+func (m *member) rest() {
+	m.giveBack(m.owns())
+	if m.joined && !m.retired && m.group.Protocol == Consumer {
+		m.self.Generation = kafka.EpochPause
+		m.kafka.ConsumerBeat(m.self, kafka.Beat{TopicID: m.cfg.Log.TopicID})
 	}
 	m.joined = false
 }

@@ -31,12 +31,13 @@ type Beaten struct {
 const (
 	EpochJoin  int32 = 0
 	EpochLeave int32 = -1
+	EpochPause int32 = -2 // a static member that will be back
 )
 
 // ConsumerBeat sends a ConsumerGroupHeartbeat; m.Generation is the member epoch, EpochJoin or EpochLeave.
 func (c *Client) ConsumerBeat(m Member, b Beat) Beaten {
 	req := kmsg.NewPtrConsumerGroupHeartbeatRequest()
-	req.Version, req.Group, req.MemberID, req.MemberEpoch = versionConsumerHeartbeat, m.Group, m.ID, m.Generation
+	req.Version, req.Group, req.MemberID, req.MemberEpoch, req.InstanceID = versionConsumerHeartbeat, m.Group, m.ID, m.Generation, m.instance()
 	req.RebalanceTimeoutMillis = -1
 	switch {
 	case m.Generation == EpochJoin:

@@ -21,6 +21,7 @@ const (
 	CodeUnknownMember           int16 = 25
 	CodeRebalanceInProgress     int16 = 27
 	CodeMemberIDRequired        int16 = 79
+	CodeFencedInstance          int16 = 82
 	CodeFencedMemberEpoch       int16 = 110
 	CodeStaleMemberEpoch        int16 = 113
 )

@@ -21,6 +21,14 @@ type Member struct {
 	Group      string
 	ID         string // "": none yet
 	Generation int32  // −1: none
+	Instance   string // group.instance.id of a static member (KIP-345); "": it is none
+}
+
+func (m Member) instance() *string {
+	if m.Instance == "" {
+		return nil
+	}
+	return &m.Instance
 }
 
 // Joining is a request to join.
@@ -42,7 +50,7 @@ type Joined struct {
 // Join sends JoinGroup and waits for the end of the round.
 func (c *Client) Join(m Member, j Joining) Joined {
 	req := kmsg.NewPtrJoinGroupRequest()
-	req.Version, req.Group, req.MemberID, req.ProtocolType = versionJoinGroup, m.Group, m.ID, ProtocolType
+	req.Version, req.Group, req.MemberID, req.ProtocolType, req.InstanceID = versionJoinGroup, m.Group, m.ID, ProtocolType, m.instance()
 	req.SessionTimeoutMillis, req.RebalanceTimeoutMillis = int32(j.Session.Milliseconds()), int32(j.Rebalance.Milliseconds())
 	protocol := kmsg.NewJoinGroupRequestProtocol()
 	protocol.Name, protocol.Metadata = j.Assignor, j.Metadata
@@ -65,7 +73,7 @@ func (c *Client) Join(m Member, j Joining) Joined {
 // Sync sends SyncGroup, with everybody's assignment if this member leads, and returns its own.
 func (c *Client) Sync(m Member, assignor string, assignments map[string][]byte) (assignment []byte, code int16) {
 	req := kmsg.NewPtrSyncGroupRequest()
-	req.Version, req.Group, req.Generation, req.MemberID = versionSyncGroup, m.Group, m.Generation, m.ID
+	req.Version, req.Group, req.Generation, req.MemberID, req.InstanceID = versionSyncGroup, m.Group, m.Generation, m.ID, m.instance()
 	req.ProtocolType, req.Protocol = kmsg.StringPtr(ProtocolType), &assignor
 	for _, id := range sortedKeys(assignments) {
 		one := kmsg.NewSyncGroupRequestGroupAssignment()
@@ -83,7 +91,7 @@ func (c *Client) Sync(m Member, assignor string, assignments map[string][]byte) 
 // Heartbeat tells the coordinator that the member lives. CodeRebalanceInProgress asks it to join.
 func (c *Client) Heartbeat(m Member) (code int16) {
 	req := kmsg.NewPtrHeartbeatRequest()
-	req.Version, req.Group, req.Generation, req.MemberID = versionHeartbeat, m.Group, m.Generation, m.ID
+	req.Version, req.Group, req.Generation, req.MemberID, req.InstanceID = versionHeartbeat, m.Group, m.Generation, m.ID, m.instance()
 	kresp, _, code := c.askCoordinator(m.Group, req, c.cfg.DialTimeout)
 	if code != 0 {
 		return code
@@ -96,7 +104,7 @@ func (c *Client) Leave(m Member) (code int16) {
 	req := kmsg.NewPtrLeaveGroupRequest()
 	req.Version, req.Group = versionLeaveGroup, m.Group
 	one := kmsg.NewLeaveGroupRequestMember()
-	one.MemberID = m.ID
+	one.MemberID, one.InstanceID = m.ID, m.instance()
 	req.Members = append(req.Members, one)
 	kresp, _, code := c.askCoordinator(m.Group, req, c.cfg.DialTimeout)
 	if code != 0 {

@@ -34,7 +34,7 @@ type CommitAnswer struct {
 // Commit commits offsets once. It is never sent again: a broker does not recognise a repetition, so that a late first attempt could undo what came after the second.
 func (c *Client) Commit(m Member, byEpoch bool, offsets map[int32]CommittedOffset) CommitAnswer {
 	req := kmsg.NewPtrOffsetCommitRequest()
-	req.Version, req.Group, req.MemberID, req.Generation = versionOffsetCommit, m.Group, m.ID, m.Generation
+	req.Version, req.Group, req.MemberID, req.Generation, req.InstanceID = versionOffsetCommit, m.Group, m.ID, m.Generation, m.instance()
 	if byEpoch {
 		req.Version = versionOffsetCommitEpoch
 	}
