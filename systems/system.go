@@ -24,10 +24,12 @@ type Options struct {
 	Acks        int // 0, 1, −1
 	Idempotent  bool
 	Unclean     bool
-	FlushEach   bool    // flush before the ack
-	Plant       string  // planted bug id, "" for none
-	Network     Network // nil: Direct
-	Host        Host    // nil: the system's own choice, loopback
+	FlushEach   bool              // flush before the ack
+	Plant       string            // planted bug id, "" for none
+	Settings    map[string]string // what only this system knows, by name; nil for none
+	Note        func(string)      // told what people should know while the system is prepared; nil: nobody is
+	Network     Network           // nil: Direct
+	Host        Host              // nil: the system's own choice, loopback
 }
 
 // Host is where nodes live: it gives them addresses and folders, and makes their processes. The nemesis gives one that holds the machine under the nodes.
@@ -116,6 +118,26 @@ type Timers struct {
 	Fetch   time.Duration // one round of replication, roughly, when idle
 	// GroupSession: a silent member of a consumer group is taken for dead. It is what members of KIP-848 are given, and classic ones may ask for.
 	GroupSession time.Duration
+	// Start is the longest that a node may take from its start until it answers, on a machine with too much to do; it bounds waits and is no expectation.
+	Start time.Duration
+}
+
+// Linter is what a system offers that knows of mistakes that people make with its configuration.
+type Linter interface {
+	// Lint gives one sentence for each thing that may not be as it was meant. It is asked before anything runs.
+	Lint() []string
+}
+
+// Server is what a node offers that may serve nobody, such as a controller that is nothing else.
+type Server interface {
+	// Serves tells whether clients of the workload may talk to the node.
+	Serves() bool
+}
+
+// Serves tells whether clients of the workload may talk to the node: to any that does not say otherwise.
+func Serves(n Node) bool {
+	s, ok := n.(Server)
+	return !ok || s.Serves()
 }
 
 // Roles is who does what at one moment.
