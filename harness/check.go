@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -23,7 +24,8 @@ func (r *run) check(ctx context.Context) error {
 	r.Observer.Phase("check", 0)
 	r.endWatch()
 	r.facts.Liveness.Unmet = append(r.endings(), r.facts.Liveness.Unmet...)
-	if err := r.system.Stop(); err != nil {
+	// The ground goes with the system: disks that it holds give the nodes' files back.
+	if err := errors.Join(r.system.Stop(), r.backend.Close()); err != nil {
 		r.note("stop the system: " + err.Error())
 	}
 	if err := r.closeHistory(); err != nil {

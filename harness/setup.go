@@ -14,6 +14,7 @@ import (
 	"ackproof/linearizability"
 	"ackproof/model"
 	"ackproof/nemesis"
+	"ackproof/nemesis/lossy"
 	"ackproof/systems"
 	"ackproof/workloads/group"
 	"ackproof/workloads/kafka"
@@ -282,12 +283,27 @@ func (r *run) probeOne(ctx context.Context, client int, links map[int32]string) 
 	return nil
 }
 
-// ground makes the back end of the run.
+// ground makes the back end of the run. The data of nodes whose disks are to be hurt lies on disks that can be.
 func (r *run) ground() (nemesis.Backend, error) {
-	if r.Ground == nil {
-		return nemesis.NewProxies(), nil
+	var b nemesis.Backend = nemesis.NewProxies()
+	if r.Ground != nil {
+		var err error
+		if b, err = r.Ground(); err != nil {
+			return nil, err
+		}
 	}
-	return r.Ground()
+	if ok, _ := lossy.Available(); !ok || !nemesis.UsesDisk(r.wanted()) {
+		return b, nil // without them the faults say why they are not to be had
+	}
+	return nemesis.WithDisks(b, lossy.Options{}), nil
+}
+
+// wanted are the kinds of faults that the run may inject.
+func (r *run) wanted() []nemesis.Kind {
+	if r.Schedule != nil {
+		return r.Schedule.Uses()
+	}
+	return r.Options.Nemesis
 }
 
 // env is the world of the client with that number; stream is where its randomness comes from.

@@ -54,6 +54,8 @@ type Network interface {
 type Machine struct {
 	// Process is the number, in the harness's own counting, of the process that the node is: its clock and its limits can be had by it. 0: it is down.
 	Process int
+	// Disk under the node's data folder.
+	Disk Disk
 }
 
 // Proxies is the portable back end: processes on loopback, stream proxies between them, signals.

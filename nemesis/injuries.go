@@ -7,6 +7,10 @@ func newInjury(w wound) injury {
 		return &kill{wound: w}
 	case Pause:
 		return &pause{wound: w}
+	case PowerLoss:
+		return &powerLoss{kill: kill{wound: w}}
+	case DiskError, FlushError, DiskFull, DiskSlow:
+		return &badDisk{wound: w}
 	case MachineDeath:
 		return &machineDeath{wound: w}
 	case ClockSkew, ClockDrift, ClockStrobe:

@@ -117,6 +117,7 @@ func (f *FS) resize(o *object, size int64) error {
 		e.from, e.to = min(e.from, size), min(e.to, size)
 	}
 	o.dirty = slices.DeleteFunc(o.dirty, func(e extent) bool { return e.from == e.to })
+	maps.DeleteFunc(o.stuck, func(s int64, _ bool) bool { return s*f.sector() >= size })
 	o.size = size
 	return nil
 }
@@ -147,13 +148,11 @@ func (f *FS) sector() int64 { return int64(f.o.Sector) }
 
 // flush makes the content last, but for what a failed flush has dropped before. mu is held.
 func (o *object) flush(sector int64) {
-	o.durable, o.dirty, o.cut, o.since = o.size, nil, noCut, time.Time{}
-	maps.DeleteFunc(o.stuck, func(s int64, _ bool) bool { return s*sector >= o.size })
-	if len(o.stuck) == 0 {
-		o.old, o.stuck = nil, nil
-		return
-	}
 	maps.DeleteFunc(o.old, func(s int64, _ []byte) bool { return !o.stuck[s] })
+	for s, b := range o.old { // behind a cut nothing is left of them either
+		o.old[s] = b[:max(0, min(int64(len(b)), o.cut-s*sector, o.size-s*sector))]
+	}
+	o.durable, o.dirty, o.cut, o.since = o.size, nil, noCut, time.Time{}
 }
 
 // flushContent is a successful flush of the file.
