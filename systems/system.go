@@ -144,6 +144,8 @@ func Serves(n Node) bool {
 type Roles struct {
 	Controller int // node id, 0 unknown
 	Partitions []PartitionRoles
+	// Coordinators are the partitions of the internal topic that holds consumer groups: whoever leads one coordinates the groups in it. Empty where there are no groups yet.
+	Coordinators []PartitionRoles
 }
 
 // PartitionRoles is one partition's leader and replicas; 0 stands for no leader.

@@ -22,7 +22,11 @@ type view struct {
 	epoch      int32 // of the controller
 	brokers    int   // that it lists
 	topic      kmsg.MetadataResponseTopic
+	groups     kmsg.MetadataResponseTopic // the internal one; without partitions until there are groups
 }
+
+// groupsTopic holds the state of consumer groups.
+const groupsTopic = "__consumer_offsets"
 
 // Roles gives the newest view of all nodes that answer, see merge. It waits for stragglers only shortly once there is an answer.
 func (c *Cluster) Roles(ctx context.Context) (systems.Roles, error) {
@@ -128,13 +132,20 @@ func (v *view) metadata(conn net.Conn, topic string) error {
 		return err
 	}
 	r := resp.(*kmsg.MetadataResponse)
-	if len(r.Topics) != 1 {
-		return fmt.Errorf("Metadata answers with %d topics, expected %q alone", len(r.Topics), topic)
+	for _, t := range r.Topics {
+		switch err := kerr.ErrorForCode(t.ErrorCode); {
+		case t.Topic == nil:
+		case *t.Topic == groupsTopic && err == nil:
+			v.groups = t
+		case *t.Topic == topic && err != nil:
+			return fmt.Errorf("Metadata of %q: %w", topic, err)
+		case *t.Topic == topic:
+			v.topic, v.brokers = t, len(r.Brokers)
+		}
 	}
-	if err := kerr.ErrorForCode(r.Topics[0].ErrorCode); err != nil {
-		return fmt.Errorf("Metadata of %q: %w", topic, err)
+	if v.topic.Topic == nil {
+		return fmt.Errorf("Metadata answers with %d topics and without %q", len(r.Topics), topic)
 	}
-	v.topic, v.brokers = r.Topics[0], len(r.Brokers)
 	return nil
 }
 
@@ -151,14 +162,15 @@ func quorumRequest() kmsg.Request {
 func metadataRequest(topic string) kmsg.Request {
 	q := kmsg.NewPtrMetadataRequest()
 	q.Version = 12
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = &topic
-	q.Topics = append(q.Topics, t)
+	for _, name := range []string{topic, groupsTopic} {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = &name
+		q.Topics = append(q.Topics, t)
+	}
 	return q
 }
 
-// merge takes for each partition the largest leader epoch, and among equal ones the view that has read furthest, then the leader's own: an in-sync set may change within an
-// epoch, and it is the leader who proposes it. The controller is the one of the newest epoch, and among equal ones whom most nodes name, because one that is cut off may go on
+// merge gives what the views say together. The controller is the one of the newest epoch, and among equal ones whom most nodes name, because one that is cut off may go on
 // naming itself.
 func merge(views []view, partitions int) systems.Roles {
 	slices.SortFunc(views, func(a, b view) int {
@@ -167,22 +179,45 @@ func merge(views []view, partitions int) systems.Roles {
 		}
 		return a.node - b.node
 	})
-	r := systems.Roles{Partitions: make([]systems.PartitionRoles, partitions)}
+	internal := 0
+	votes := map[int]int{}
+	for _, v := range views {
+		internal = max(internal, len(v.groups.Partitions))
+		if v.controller != 0 {
+			votes[v.controller]++
+		}
+	}
+	r := systems.Roles{
+		Partitions:   newest(views, func(v view) kmsg.MetadataResponseTopic { return v.topic }, partitions),
+		Coordinators: newest(views, func(v view) kmsg.MetadataResponseTopic { return v.groups }, internal),
+	}
+	epoch := int32(-1)
+	for _, v := range views {
+		if v.controller != 0 && (v.epoch > epoch || v.epoch == epoch && votes[v.controller] > votes[r.Controller]) {
+			r.Controller, epoch = v.controller, v.epoch
+		}
+	}
+	return r
+}
+
+// newest takes for each partition of a topic the largest leader epoch, and among equal ones the view that has read furthest, then the leader's own: an in-sync set may change
+// within an epoch, and it is the leader who proposes it.
+func newest(views []view, of func(view) kmsg.MetadataResponseTopic, partitions int) []systems.PartitionRoles {
+	if partitions == 0 {
+		return nil
+	}
+	out := make([]systems.PartitionRoles, partitions)
 	type rank struct {
 		epoch int32
 		index int64
 		own   bool
 	}
 	best := make([]rank, partitions)
-	votes := map[int]int{}
 	for i := range best {
 		best[i].epoch = -1
 	}
 	for _, v := range views {
-		if v.controller != 0 {
-			votes[v.controller]++
-		}
-		for _, p := range v.topic.Partitions {
+		for _, p := range of(v).Partitions {
 			if p.Partition < 0 || int(p.Partition) >= partitions {
 				continue
 			}
@@ -191,17 +226,11 @@ func merge(views []view, partitions int) systems.Roles {
 				continue
 			}
 			best[p.Partition] = this
-			r.Partitions[p.Partition] = systems.PartitionRoles{Leader: max(0, int(p.Leader)), LeaderEpoch: p.LeaderEpoch,
+			out[p.Partition] = systems.PartitionRoles{Leader: max(0, int(p.Leader)), LeaderEpoch: p.LeaderEpoch,
 				Replicas: ints(p.Replicas), ISR: ints(p.ISR), Offline: ints(p.OfflineReplicas)}
 		}
 	}
-	newest := int32(-1)
-	for _, v := range views {
-		if v.controller != 0 && (v.epoch > newest || v.epoch == newest && votes[v.controller] > votes[r.Controller]) {
-			r.Controller, newest = v.controller, v.epoch
-		}
-	}
-	return r
+	return out
 }
 
 func ints(ids []int32) []int {
