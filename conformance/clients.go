@@ -28,7 +28,11 @@ var clients = []client{
 		name: "franz-go", about: "Go", prepare: goProgram("franz"), idempotent: true, assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
 	},
 	{
-		name: "java", about: "Kafka's own client", prepare: javaProgram, idempotent: true, assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
+		name: "java", about: "Kafka's own client", prepare: javaProgram("java"), idempotent: true, assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
+	},
+	{
+		name: "console", about: "the console tools that come with Kafka", prepare: javaProgram("console"), idempotent: true,
+		assignors: []string{"range", "cooperative-sticky", "sticky", "roundrobin"},
 	},
 	{
 		name: "kcat", about: "the shell's; librdkafka as the system has it", prepare: installed("kcat", goProgram("kcat")), idempotent: true,
@@ -83,16 +87,18 @@ func kafkajs(ctx context.Context, dir string) ([]string, error) {
 	return []string{"node", script}, tool(ctx, filepath.Dir(script), "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
 }
 
-// javaProgram gets the library with Maven and compiles the program.
-func javaProgram(ctx context.Context, dir string) ([]string, error) {
-	lib, classes := filepath.Join(dir, "lib"), filepath.Join(dir, "classes")
-	if err := tool(ctx, "clients/java", "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+lib); err != nil {
-		return nil, err
+// javaProgram gets the libraries of a program with Maven and compiles it.
+func javaProgram(name string) func(context.Context, string) ([]string, error) {
+	return func(ctx context.Context, dir string) ([]string, error) {
+		source, lib, classes := filepath.Join("clients", name), filepath.Join(dir, "lib"), filepath.Join(dir, "classes")
+		if err := tool(ctx, source, "mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory="+lib); err != nil {
+			return nil, err
+		}
+		if err := tool(ctx, source, "javac", "-cp", filepath.Join(lib, "*"), "-d", classes, "Main.java"); err != nil {
+			return nil, err
+		}
+		return []string{"java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classes + ":" + filepath.Join(lib, "*"), "Main"}, nil
 	}
-	if err := tool(ctx, "clients/java", "javac", "-cp", filepath.Join(lib, "*"), "-d", classes, "Main.java"); err != nil {
-		return nil, err
-	}
-	return []string{"java", "-Xmx256m", "-cp", classes + ":" + filepath.Join(lib, "*"), "Main"}, nil
 }
 
 // with sets a variable of the program's environment.
