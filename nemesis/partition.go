@@ -19,6 +19,7 @@ type partition struct {
 	network Network
 	lanes   []Lane
 	links   []*linkProbe
+	past    []string // pairs of nodes that are to be cut off from each other and are not on this network
 }
 
 // linkProbe is the proof of one link.
@@ -43,6 +44,7 @@ func newPartition(w wound) *partition {
 		link := found[key]
 		if link == nil {
 			if !slices.Contains(network.Dialers(lane.Acceptor), lane.Dialer) {
+				p.missing(lane)
 				continue // these two have never had anything to say to each other
 			}
 			link = &linkProbe{dialer: lane.Dialer, acceptor: lane.Acceptor}
@@ -56,6 +58,16 @@ func newPartition(w wound) *partition {
 		}
 	}
 	return p
+}
+
+// missing looks at two that have no link in this direction. Two nodes without any know each other's real addresses: what is held here does not concern them.
+func (p *partition) missing(l Lane) {
+	if l.Dialer.Client || slices.Contains(p.network.Dialers(l.Dialer), l.Acceptor) {
+		return
+	}
+	if pair := fmt.Sprintf("%v and %v", l.Dialer, l.Acceptor); !slices.Contains(p.past, pair) {
+		p.past = append(p.past, pair)
+	}
 }
 
 func (p *partition) eachLink(do func(*linkProbe)) {
@@ -163,6 +175,10 @@ func (p *partition) after(ctx context.Context) {
 func (p *partition) verdict() (bool, string) {
 	if p.prober == nil {
 		return false, noProber
+	}
+	if len(p.past) > 0 {
+		return false, fmt.Sprintf("%s: not cut: %s reach each other past this network, whose nodes would have to be told other addresses (a back end whose network is transparent, such as the sandbox, can)",
+			p.l.fault.Cut.Shape, strings.Join(p.past, ", "))
 	}
 	var proven, blind, leaks int
 	var held int64

@@ -53,6 +53,16 @@ type Network interface {
 	ClientDialer(client int) net.Dialer
 }
 
+// Transparent is what a network offers that knows whether everybody dials everybody at the address where the other really listens. Nodes that cannot be told other
+// addresses are on such a network, and past any other one.
+type Transparent interface{ Transparent() bool }
+
+// IsTransparent tells whether the network says so of itself.
+func IsTransparent(n Network) bool {
+	t, ok := n.(Transparent)
+	return ok && t.Transparent()
+}
+
 // Direct is the network without proxies.
 type Direct struct{}
 

@@ -21,6 +21,9 @@ func (f testFlags) stand(t *harness.Test) (done bool, err error) {
 	}
 	if t.Options.Backend == "" {
 		t.Options.Backend = simplest(wanted)
+		if slices.Contains(wanted, nemesis.Partition) && !movable(t.Options.System) {
+			t.Options.Backend = harness.BackendSandbox
+		}
 	}
 	if t.Options.Backend == harness.BackendSandbox {
 		inside, code, err := sandbox.Enter()

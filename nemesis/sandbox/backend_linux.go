@@ -136,6 +136,9 @@ type network struct {
 	links nemesis.Links
 }
 
+// Transparent implements systems.Transparent.
+func (n *network) Transparent() bool { return true }
+
 // NodeLink implements systems.Network.
 func (n *network) NodeLink(from, to int, target string) (string, error) {
 	return n.link(nemesis.NodeParty(from), nemesis.NodeParty(to), target)

@@ -105,8 +105,34 @@ func New(o systems.Options) (*Cluster, error) {
 	if err := c.makeNodes(); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
+	if err := c.join(); err != nil {
+		return nil, err
+	}
 	c.askAll()
 	return c, nil
+}
+
+// join tells the network of the run who dials whom. Kafka's nodes know one address of each other, the real one, so on a network of proxies they are not.
+func (c *Cluster) join() error {
+	if c.o.Network == nil || !systems.IsTransparent(c.o.Network) {
+		return nil
+	}
+	for _, from := range c.nodes {
+		for _, to := range c.nodes {
+			if from == to {
+				continue
+			}
+			for _, target := range []string{to.control, to.client} {
+				if target == "" || target == to.client && !from.Serves() { // controllers are asked, and do not ask brokers
+					continue
+				}
+				if _, err := c.o.Network.NodeLink(from.ID(), to.ID(), target); err != nil {
+					return fmt.Errorf("kafka: the link of %s to %s: %w", from.Name(), to.Name(), err)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // askAll says who is asked what the cluster is.
