@@ -18,6 +18,8 @@ type GenerateOptions struct {
 	Timers     systems.Timers // what gaps and lengths are scaled by; zero ones become 1.5 s, 2 s and 100 ms
 	// Shuffle draws every sequence from the whole catalogue, Machines and Long, as a campaign of many short runs wants it, instead of giving each seed the core.
 	Shuffle bool
+	// Groups: consumer groups are at work. The presets OfGroups come by turns with the others.
+	Groups bool
 }
 
 // How sequences are laid out in the load.
@@ -62,12 +64,17 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 
 // deck is the presets in the order in which they get their chance.
 func (g *generator) deck() []Preset {
-	if !g.o.Shuffle {
-		return weave(g.beyond(), order(g.s.Seed))
+	all := weave(g.beyond(), order(g.s.Seed))
+	if g.o.Shuffle {
+		all = slices.Concat(Catalogue(), Machines(), Long())
+		g.pick.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
-	all := slices.Concat(Catalogue(), Machines(), Long())
-	g.pick.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all
+	if !g.o.Groups {
+		return all
+	}
+	own := OfGroups()
+	g.pick.Shuffle(len(own), func(i, j int) { own[i], own[j] = own[j], own[i] })
+	return weave(own, all)
 }
 
 // beyond is the presets of machines and single processes that hold a fault beyond ProcessKinds which was asked for, beginning with the seed's own.

@@ -134,6 +134,11 @@ const (
 	RoleUnhurt     Role = "unhurt" // all nodes that no kill and no pause holds
 	RoleSame       Role = "same"   // the nodes of the fault that Start.Fault names
 	RoleNode       Role = "node"   // Target.Node, or Target.Nodes
+
+	// Of consumer groups: Target.Partition is then one of the internal topic that holds them.
+
+	RoleCoordinator          Role = "coordinator"           // of the groups in the partition: its leader
+	RoleCoordinatorFollowers Role = "coordinator-followers" // all other replicas of the partition
 )
 
 // Target selects the nodes of a fault.

@@ -112,14 +112,18 @@ func (s Selector) Choose(t Target, r systems.Roles) (Choice, error) {
 		}
 		return Choice{[]int{r.Controller}, -1, "controller"}, nil
 	}
+	of, parts := "p", r.Partitions
+	if t.Role.ofGroups() {
+		of, parts = "groups in g", r.Coordinators
+	}
 	p := t.Partition
 	if p == AnyPartition {
-		p = s.anyPartition(t.Role, r)
+		p = s.anyPartition(t.Role, parts, r.Controller)
 	}
-	if p < 0 || int(p) >= len(r.Partitions) {
+	if p < 0 || int(p) >= len(parts) {
 		return Choice{}, fmt.Errorf("partition %d does not exist, or none is led", p)
 	}
-	part := r.Partitions[p]
+	part := parts[p]
 	if part.Leader == 0 && t.Role != RoleInSync {
 		return Choice{}, fmt.Errorf("partition %d has no leader", p)
 	}
@@ -127,8 +131,11 @@ func (s Selector) Choose(t Target, r systems.Roles) (Choice, error) {
 	if len(nodes) == 0 {
 		return Choice{}, fmt.Errorf("partition %d has no %s", p, t.Role)
 	}
-	return Choice{slices.Clone(nodes), p, fmt.Sprintf("%s of p%d", t.Role, p)}, nil
+	return Choice{slices.Clone(nodes), p, fmt.Sprintf("%s of %s%d", t.Role, of, p)}, nil
 }
+
+// ofGroups tells roles of the partitions that hold consumer groups.
+func (r Role) ofGroups() bool { return r == RoleCoordinator || r == RoleCoordinatorFollowers }
 
 // Other resolves the other side of a cut, if it is narrowed down; of is what the target came to mean.
 func (s Selector) Other(c Cut, of Choice, r systems.Roles) ([]int, error) {
@@ -157,9 +164,9 @@ func (s Selector) ofPartition(role Role, p int32, part systems.PartitionRoles) [
 		}
 	}
 	switch role {
-	case RoleLeader:
+	case RoleLeader, RoleCoordinator:
 		return []int{part.Leader}
-	case RoleFollowers:
+	case RoleFollowers, RoleCoordinatorFollowers:
 		return followers
 	case RoleInSync:
 		return part.ISR
@@ -185,14 +192,14 @@ func (s Selector) ofPartition(role Role, p int32, part systems.PartitionRoles) [
 }
 
 // anyPartition is what AnyPartition says.
-func (s Selector) anyPartition(role Role, r systems.Roles) int32 {
+func (s Selector) anyPartition(role Role, parts []systems.PartitionRoles, controller int) int32 {
 	if s.Sequence {
 		return s.Follows
 	}
 	led := int32(-1)
-	for _, p := range s.Pick.Perm(len(r.Partitions)) {
-		switch part := r.Partitions[p]; {
-		case aside(part, role, r.Controller):
+	for _, p := range s.Pick.Perm(len(parts)) {
+		switch part := parts[p]; {
+		case aside(part, role, controller):
 			return int32(p)
 		case part.Leader != 0 && led < 0:
 			led = int32(p)

@@ -89,7 +89,7 @@ func (c Case) WithSchedule(kinds []nemesis.Kind) Case {
 
 func (c Case) generate(kinds []nemesis.Kind, shuffle bool) nemesis.Schedule {
 	return nemesis.Generate(c.Seed, nemesis.GenerateOptions{
-		Kinds: kinds, Nodes: c.Nodes, Partitions: c.Partitions, Clients: c.Clients, Load: c.Load(), Timers: c.Scale(), Shuffle: shuffle,
+		Kinds: kinds, Nodes: c.Nodes, Partitions: c.Partitions, Clients: c.Clients, Load: c.Load(), Timers: c.Scale(), Shuffle: shuffle, Groups: c.Groups != nil,
 	})
 }
 
@@ -110,9 +110,7 @@ func (c Case) Contract(exposed bool) model.Contract {
 
 // mayExpose tells whether the faults can do what exposure decides at the end of the run.
 func (c Case) mayExpose() bool {
-	return slices.ContainsFunc(c.Schedule.Faults, func(f nemesis.Fault) bool {
-		return f.Kind == nemesis.DiskWipe || f.Kind == nemesis.PowerLoss && !c.FlushEach
-	})
+	return nemesis.MayExpose(c.Schedule.Uses(), c.FlushEach)
 }
 
 // Validate tells what makes no sense.

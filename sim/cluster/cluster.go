@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ackproof/broker/core/controller"
+	"ackproof/broker/core/group"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/storage"
 	"ackproof/nemesis"
@@ -126,13 +127,15 @@ func (c *Cluster) Roles() (systems.Roles, error) {
 		controllerID = int(newest.control.lead)
 	}
 	roles := systems.Roles{Controller: controllerID}
-	t := newest.view.Topics[c.cfg.Topic]
-	if t == nil {
-		return roles, nil
+	of := func(topic string) (out []systems.PartitionRoles) {
+		if t := newest.view.Topics[topic]; t != nil {
+			for _, p := range t.Partitions {
+				out = append(out, c.rolesOf(newest.view, p))
+			}
+		}
+		return out
 	}
-	for _, p := range t.Partitions {
-		roles.Partitions = append(roles.Partitions, c.rolesOf(newest.view, p))
-	}
+	roles.Partitions, roles.Coordinators = of(c.cfg.Topic), of(group.Topic)
 	return roles, nil
 }
 
