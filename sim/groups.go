@@ -71,7 +71,7 @@ func SwarmGroups(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	c.MinISR = max(c.MinISR, min(2, c.Replication))
 	c.Rate = pick(r, 50, 100, 200)
 	if len(kinds) == 0 {
-		for _, k := range nemesis.AllKinds() {
+		for _, k := range nemesis.SimulatedKinds() {
 			if often(60) && !c.takesCommits(k) {
 				kinds = append(kinds, k)
 			}
@@ -84,7 +84,7 @@ func SwarmGroups(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 
 // takesCommits tells whether faults of the kind may take acknowledged commits with them: what a run of groups is exposed to is not followed (see exposure).
 func (c Case) takesCommits(k nemesis.Kind) bool {
-	return k == nemesis.DiskWipe || k == nemesis.PowerLoss && !c.FlushEach
+	return nemesis.MayExpose([]nemesis.Kind{k}, c.FlushEach)
 }
 
 func (g *Groups) validate(c Case) error {
