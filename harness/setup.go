@@ -155,6 +155,11 @@ func (r *run) makeSchedule() error {
 		if err := r.schedule.Validate(o.Nodes, o.Partitions, o.Clients); err != nil {
 			return usage("%v", err)
 		}
+	case r.Draw != nil:
+		r.schedule = r.Draw(r.timers)
+		if err := r.schedule.Validate(o.Nodes, o.Partitions, o.Clients); err != nil {
+			return usage("%v", err)
+		}
 	case len(o.Nemesis) == 0:
 		r.schedule = nemesis.Schedule{Version: nemesis.ScheduleVersion, Seed: o.Seed, Faults: []nemesis.Fault{}}
 	default:

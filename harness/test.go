@@ -24,9 +24,10 @@ type Observer interface {
 // Test is one test of one system.
 type Test struct {
 	Options  Options
-	Schedule *nemesis.Schedule // nil: drawn from the seed
-	Store    string            // where run directories are made
-	Command  []string          // for run.json
+	Schedule *nemesis.Schedule                     // nil: drawn from the seed
+	Draw     func(systems.Timers) nemesis.Schedule // in its place, makes one that fits the time-outs of the system; nil: drawn from the seed
+	Store    string                                // where run directories are made
+	Command  []string                              // for run.json
 	// Open makes the system; nothing of it runs before Start.
 	Open func(systems.Options) (systems.System, error)
 	// Ground makes the back end that the run stands on; nil: the portable one, nemesis.Proxies.

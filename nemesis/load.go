@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"ackproof/nemesis/lossy"
 	"ackproof/nemesis/vdso"
 )
 
@@ -115,6 +116,8 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "for_ms", "0 or more milliseconds"
 	case !f.Kind.Down() && f.Kind != DiskError && f.Kind != FlushError && f.ForMS == 0:
 		return "for_ms", fmt.Sprintf("more than 0 milliseconds: a %s without length has no effect", f.Kind)
+	case f.Loss != "" && (f.Kind != PowerLoss || !slices.Contains(lossy.Losses(), f.Loss)):
+		return "loss", "with a power-loss, " + oneOf(lossy.Losses()) + "; with others, nothing"
 	case f.Kind == DiskSlow && f.AmountMS <= 0:
 		return "amount_ms", "more than 0 milliseconds per flush"
 	case f.Kind == ClockDrift && (f.AmountMS == 0 || f.AmountMS < -maxDriftMS || f.AmountMS > maxDriftMS):

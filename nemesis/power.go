@@ -29,6 +29,9 @@ func (p *powerLoss) strike() error {
 	losses, seeds := make([]lossy.Loss, len(p.nodes)), make([]uint64, len(p.nodes))
 	for i := range p.nodes {
 		losses[i], seeds[i] = drawLoss(p.l.pick), p.l.pick.Uint64()
+		if p.l.fault.Loss != "" {
+			losses[i] = p.l.fault.Loss
+		}
 	}
 	return errors.Join(p.kill.strike(), p.each(func(i int, n systems.Node) error {
 		disk := p.x.r.Backend.Machine(n).Disk

@@ -3,7 +3,11 @@
 // Start reading at Schedule, then Runner.
 package nemesis
 
-import "slices"
+import (
+	"slices"
+
+	"ackproof/nemesis/lossy"
+)
 
 // Schedule is the only source of faults in a run: a value that is printed, saved, replayed and shrunk. JSON, version 1.
 type Schedule struct {
@@ -25,6 +29,8 @@ type Fault struct {
 	// AmountMS is how much: of a disk-slow per flush, of a clock-skew or clock-strobe, of a clock-drift per second; that of a clock may be negative.
 	AmountMS int64 `json:"amount_ms,omitempty"`
 	Cut      Cut   `json:"cut,omitzero"` // of a partition
+	// Loss is what a power-loss takes; "": each target draws it from the seed. The simulator always draws.
+	Loss lossy.Loss `json:"loss,omitempty"`
 	// Preset names the sequence that this fault is a part of, for people.
 	Preset string `json:"preset,omitempty"`
 }
