@@ -32,6 +32,9 @@ func (r *run) check(ctx context.Context) error {
 		return infra("write the history", err)
 	}
 	r.finishOnline()
+	if err := r.settleContract(); err != nil {
+		return err
+	}
 	r.facts.Faults = r.faults
 	r.facts.LeaderChanges = r.runner.LeaderChanges()
 	r.facts.Broken = strings.Join(r.broken, "; ")
@@ -48,6 +51,23 @@ func (r *run) check(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// settleContract says what the contract came to by what the faults have done, which only the end tells.
+func (r *run) settleContract() error {
+	if !r.runner.Exposed() {
+		return nil
+	}
+	r.note("the faults took power or disks while no other copy was whole: what was lost by that is permitted")
+	r.contract = r.exposedContract()
+	return r.savePlan()
+}
+
+// exposedContract is what is promised if the faults leave no copy whole.
+func (r *run) exposedContract() model.Contract {
+	c := r.contract
+	c.PowerLoss = true
+	return r.Options.extended(model.LogContract(c))
 }
 
 // judgement is what both checkers say.

@@ -113,12 +113,8 @@ func (r *run) plan(context.Context) error {
 	if err := r.makeSchedule(); err != nil {
 		return err
 	}
-	err = r.dir.writeJSON(planFile, Plan{
-		Version: PlanVersion, Seed: o.Seed, Run: fmt.Sprintf("%016x", r.id), Started: r.began.UTC(), Command: r.Command, Options: o,
-		Contract: r.contract, Schedule: r.schedule, Versions: Versions{Ackproof: Build(), System: r.system.Info()}, Environment: here(),
-	})
-	if err != nil {
-		return infra("save the plan", err)
+	if err := r.savePlan(); err != nil {
+		return err
 	}
 	r.Observer.Planned(o.Seed, r.replay(), r.contract, len(r.schedule.Faults))
 	if l, ok := r.system.(systems.Linter); ok {
@@ -140,6 +136,18 @@ func (r *run) plan(context.Context) error {
 		r.note(n)
 	}
 	return r.lookForFaults()
+}
+
+// savePlan writes run.json.
+func (r *run) savePlan() error {
+	err := r.dir.writeJSON(planFile, Plan{
+		Version: PlanVersion, Seed: r.Options.Seed, Run: fmt.Sprintf("%016x", r.id), Started: r.began.UTC(), Command: r.Command, Options: r.Options,
+		Contract: r.contract, Schedule: r.schedule, Versions: Versions{Ackproof: Build(), System: r.system.Info()}, Environment: here(),
+	})
+	if err != nil {
+		return infra("save the plan", err)
+	}
+	return nil
 }
 
 const (
@@ -203,7 +211,7 @@ func (r *run) setUp(ctx context.Context) error {
 		return infra("open the history", err)
 	}
 	r.journal = histories.NewRecorderClock(r.history, histories.Header{Run: r.id, Seed: r.Options.Seed, Start: r.began}, r.now)
-	r.certain.reached, r.certain.online = make(chan struct{}), linearizability.NewOnline(r.contract)
+	r.certain.reached, r.certain.online = make(chan struct{}), linearizability.NewOnline(r.watchedContract())
 	r.journal.Tap(r.watchLog)
 	r.counters = log.NewCounters(r.Options.Partitions)
 	r.workload = log.New(r.config, r.journal, r.counters)
@@ -211,6 +219,14 @@ func (r *run) setUp(ctx context.Context) error {
 	r.runner = &nemesis.Runner{System: r.system, Backend: r.backend, Acked: r.counters.Acked, Event: r.faultStep}
 	r.seconds.Setup = time.Since(begin).Seconds()
 	return nil
+}
+
+// watchedContract is what the online checker may hold the system to: what the faults may come to permit is decided at the end.
+func (r *run) watchedContract() model.Contract {
+	if nemesis.MayExpose(r.wanted(), r.contract.FlushEach) {
+		return r.exposedContract()
+	}
+	return r.contract
 }
 
 // setUpBound bounds the start of a system on a slow machine, unless a node of the system alone may take a good part of it.

@@ -39,6 +39,10 @@ func (r *run) watch(ctx context.Context) {
 				continue
 			}
 			down[n.ID()] = true
+			if r.runner.Disturbed(n.ID()) {
+				r.note(fmt.Sprintf("%s ended of a fault of its disk %.1f s into the run (%v); %s", n.Name(), r.now().Seconds(), reason, tail(n)))
+				continue
+			}
 			r.mu.Lock()
 			r.ended = append(r.ended, fmt.Sprintf("%s had ended by itself and did not come back: %v", n.Name(), reason))
 			r.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"ackproof/nemesis/lossy"
 	"ackproof/systems"
@@ -124,11 +125,11 @@ type badDisk struct {
 	wound
 	rulings []*lossy.Ruling // by target; nil without a disk
 	proofs  []string
-	hit     bool
+	hits    []int
 }
 
 func (b *badDisk) prepare(context.Context) {
-	b.rulings, b.proofs = make([]*lossy.Ruling, len(b.nodes)), make([]string, len(b.nodes))
+	b.rulings, b.proofs, b.hits = make([]*lossy.Ruling, len(b.nodes)), make([]string, len(b.nodes)), make([]int, len(b.nodes))
 }
 
 // rule is what the fault's kind does. A disk error hits what a simulated one hits: whatever changes something comes next.
@@ -158,23 +159,13 @@ func (b *badDisk) strike() error {
 
 func (b *badDisk) during(context.Context) {}
 
-// heal ends the rule, and starts a node again that has ended on its account: that is what a broker may do whose disk fails.
-func (b *badDisk) heal(ctx context.Context) error {
+func (b *badDisk) heal(context.Context) error {
 	return b.each(func(i int, n systems.Node) error {
-		if b.rulings[i] == nil {
-			return nil
-		}
-		b.rulings[i].End()
-		hits := b.rulings[i].Hits()
-		b.hit = b.hit || hits > 0
-		b.proofs[i] = fmt.Sprintf("%s: %s", n.Name(), b.did(hits))
-		alive, reason := n.Alive()
-		if alive || reason == nil || hits == 0 {
-			return nil
-		}
-		b.proofs[i] += fmt.Sprintf(", it ended by that (%v) and was started again", reason)
-		if err := n.Start(ctx); err != nil {
-			return fmt.Errorf("restart %s: %w", n.Name(), err)
+		if b.rulings[i] != nil {
+			b.rulings[i].End()
+			hits := b.rulings[i].Hits()
+			b.hits[i] = hits
+			b.proofs[i] = fmt.Sprintf("%s: %s", n.Name(), b.did(hits))
 		}
 		return nil
 	})
@@ -195,8 +186,32 @@ func (b *badDisk) did(hits int) string {
 	}
 }
 
-func (b *badDisk) after(context.Context) {}
+// after starts a node again that has ended of it: that is what a broker may do whose disk fails.
+func (b *badDisk) after(ctx context.Context) {
+	b.each(func(i int, n systems.Node) error {
+		if b.rulings[i] == nil || b.rulings[i].Hits() == 0 {
+			return nil
+		}
+		for end := time.Now().Add(endWait); time.Now().Before(end); sleep(ctx, silentWait/4) {
+			alive, reason := n.Alive()
+			if alive || reason == nil {
+				continue
+			}
+			b.proofs[i] += fmt.Sprintf(", it ended of it (%v)", reason)
+			if err := n.Start(ctx); err != nil {
+				b.proofs[i] += ": " + err.Error()
+			} else {
+				b.proofs[i] += " and was started again"
+			}
+			return nil
+		}
+		return nil
+	})
+}
+
+// endWait is how long a node whose disk was bad is watched for its end.
+const endWait = time.Second
 
 func (b *badDisk) verdict() (bool, string) {
-	return b.hit, strings.Join(slices.DeleteFunc(slices.Clone(b.proofs), func(s string) bool { return s == "" }), "; ")
+	return slices.ContainsFunc(b.hits, func(n int) bool { return n > 0 }), strings.Join(slices.DeleteFunc(slices.Clone(b.proofs), func(s string) bool { return s == "" }), "; ")
 }

@@ -94,6 +94,7 @@ func (x *execution) live(l *life) {
 		x.mark(l.nodes, +1)
 		defer x.mark(l.nodes, -1)
 	}
+	x.r.harm.strike(f.Kind, l.nodes)
 	strikeErr := harm.strike()
 	start := time.Now()
 	l.result.FromMS = x.ms()
@@ -111,6 +112,7 @@ func (x *execution) live(l *life) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(healPatience, x.r.System.Timers().Start)+ms(f.StaggerMS)*time.Duration(len(l.nodes)))
 	defer cancel()
 	healErr := harm.heal(ending)
+	x.r.harm.healed(f.Kind, l.nodes)
 	l.result.ToMS = x.ms()
 	x.tell(l, Healed, fmt.Sprintf("%s of %s healed", f.Kind, strings.Join(l.result.Targets, ", ")))
 	healed()

@@ -27,6 +27,7 @@ type Runner struct {
 	once    sync.Once
 	stops   stops
 	clocks  *clocks
+	harm    exposing
 }
 
 // Step is a point in the life of a fault.
@@ -55,11 +56,21 @@ type FaultStep struct {
 // LeaderChanges counts how often a partition got another leader during the runs that have returned, as seen by watching the roles.
 func (r *Runner) LeaderChanges() int { return int(r.changes.Load()) }
 
+// Exposed tells whether the faults so far took from some partition every copy that an acknowledgement may have rested on; see Exposure.
+func (r *Runner) Exposed() bool { return r.harm.exposed() }
+
+// Disturbed tells whether the end of the node's process is to be put down to a fault of its disk.
+func (r *Runner) Disturbed(node int) bool { return r.harm.disturbed(node) }
+
 // Run carries out the schedule, beginning now, and returns when every fault is healed and judged; the results are in the order of the
 // schedule. When ctx ends, faults that last are healed at once and those that have not begun never do. All waits are bounded.
 func (r *Runner) Run(ctx context.Context, s Schedule) []model.FaultResult {
-	r.once.Do(func() { r.clocks = newClocks(r.Backend.Machine, &r.stops) })
-	w := newWatcher(r.System)
+	r.once.Do(func() {
+		r.clocks = newClocks(r.Backend.Machine, &r.stops)
+		c := r.System.Contract()
+		r.harm.begin(Exposure{Flushed: c.FlushEach, One: c.MinISR == 1}, r.System.Timers().Session+rolesTimeout)
+	})
+	w := newWatcher(r.System, r.harm.look)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watch sync.WaitGroup
 	watch.Go(func() { w.run(watching) })

@@ -235,7 +235,7 @@ func TestRoles(t *testing.T) {
 
 // Whoever joined last is known from watching.
 func TestLastJoined(t *testing.T) {
-	w := newWatcher(nil)
+	w := newWatcher(nil, func(time.Time, systems.Roles) {})
 	isr := func(ids ...int) systems.Roles {
 		return systems.Roles{Partitions: []systems.PartitionRoles{{Leader: 1, Replicas: []int{1, 2, 3}, ISR: ids}}}
 	}

@@ -21,7 +21,8 @@ const (
 // watcher follows the roles during a run.
 type watcher struct {
 	system systems.System
-	hurry  chan struct{} // a waiter wants the next look at once
+	hurry  chan struct{}                          // a waiter wants the next look at once
+	told   func(asked time.Time, r systems.Roles) // of every look
 
 	mu      sync.Mutex
 	eager   int
@@ -34,8 +35,8 @@ type watcher struct {
 	news    chan struct{} // closed and replaced at each look
 }
 
-func newWatcher(s systems.System) *watcher {
-	return &watcher{system: s, hurry: make(chan struct{}, 1), news: make(chan struct{})}
+func newWatcher(s systems.System, told func(time.Time, systems.Roles)) *watcher {
+	return &watcher{system: s, told: told, hurry: make(chan struct{}, 1), news: make(chan struct{})}
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -61,6 +62,7 @@ func (w *watcher) look(asked time.Time, roles systems.Roles, err error) time.Dur
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err == nil {
+		w.told(asked, roles)
 		w.take(roles)
 		w.asked = asked
 		close(w.news)

@@ -33,7 +33,7 @@ type attack struct {
 	joined  []int
 	changes int
 	looked  world.Signal
-	harm    exposure
+	harm    nemesis.Exposure
 }
 
 // life is one fault while it runs.
@@ -52,7 +52,7 @@ type life struct {
 }
 
 func newAttack(r *run) *attack {
-	a := &attack{r: r, self: r.w.NewProcess(1 << 10), began: r.w.Now(), hurt: map[int]int{}, harm: exposure{flushed: r.c.FlushEach, one: r.c.MinISR == 1}}
+	a := &attack{r: r, self: r.w.NewProcess(1 << 10), began: r.w.Now(), hurt: map[int]int{}, harm: nemesis.Exposure{Flushed: r.c.FlushEach, One: r.c.MinISR == 1}}
 	for i, f := range r.c.Schedule.Faults {
 		a.lives = append(a.lives, &life{fault: f, index: i, partition: -1, pick: rand.New(rand.NewPCG(uint64(r.c.Schedule.Seed), uint64(i))),
 			result: model.FaultResult{Kind: string(f.Kind), Role: string(f.Target.Role), Targets: []string{}}})
@@ -92,7 +92,7 @@ func (a *attack) watch() {
 			}
 		}
 		a.roles = now
-		a.harm.look(now)
+		a.harm.Look(now)
 		a.looked.Broadcast()
 	}
 	a.r.w.After(look, a.self, a.watch)
@@ -168,7 +168,7 @@ func (a *attack) live(t *world.Task, l *life) {
 	}
 	harm := a.injury(l)
 	a.mark(l, +1)
-	a.harm.strike(l.fault.Kind, l.nodes)
+	a.harm.Strike(l.fault.Kind, l.nodes)
 	harm.strike()
 	l.result.FromMS = a.ms()
 	l.took, l.begun = true, true

@@ -108,7 +108,7 @@ func (c Case) Contract(exposed bool) model.Contract {
 	return contract
 }
 
-// mayExpose tells whether the faults can do what exposure decides at the end of the run.
+// mayExpose tells whether the faults can do what nemesis.Exposure decides at the end of the run.
 func (c Case) mayExpose() bool {
 	return nemesis.MayExpose(c.Schedule.Uses(), c.FlushEach)
 }

@@ -82,7 +82,7 @@ func SwarmGroups(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	return c
 }
 
-// takesCommits tells whether faults of the kind may take acknowledged commits with them: what a run of groups is exposed to is not followed (see exposure).
+// takesCommits tells whether faults of the kind may take acknowledged commits with them: what a run of groups is exposed to is not followed (see nemesis.Exposure).
 func (c Case) takesCommits(k nemesis.Kind) bool {
 	return nemesis.MayExpose([]nemesis.Kind{k}, c.FlushEach)
 }

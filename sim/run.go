@@ -193,7 +193,7 @@ func (r *run) turn(partition int32, format string, args ...any) {
 }
 
 // exposed tells whether the faults have left no copy whole.
-func (r *run) exposed() bool { return r.nemesis != nil && r.nemesis.harm.exposed }
+func (r *run) exposed() bool { return r.nemesis != nil && r.nemesis.harm.Exposed() }
 
 // runID is the id of a simulated run, in every value.
 func (c Case) runID() uint64 { return uint64(c.Seed)<<1 | 1 }

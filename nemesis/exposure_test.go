@@ -1,0 +1,56 @@
+package nemesis
+
+import (
+	"testing"
+
+	"ackproof/systems"
+)
+
+// Node 3 leads alone when it is killed, after node 2 has lost its power: node 3 has everything, so nothing may be lost. Anything that is lost later takes that back.
+func TestTheLastOneInSyncSparesWhatItHas(t *testing.T) {
+	roles := func(leader int, isr ...int) systems.Roles {
+		return systems.Roles{Controller: 1, Partitions: []systems.PartitionRoles{{Leader: leader, Replicas: []int{1, 2, 3}, ISR: isr}}}
+	}
+	begin := func() *Exposure {
+		e := &Exposure{}
+		e.Look(roles(3, 1, 2, 3))
+		e.Look(roles(3, 2, 3)) // node 1 is out
+		e.Strike(PowerLoss, []int{2})
+		e.Look(roles(3, 3))
+		return e
+	}
+	e := begin()
+	e.Strike(Kill, []int{3})
+	e.Look(roles(2, 2))
+	if e.Exposed() {
+		t.Error("loss is permitted although the last one in sync was only killed")
+	}
+	e.Strike(PowerLoss, []int{1})
+	if !e.Exposed() {
+		t.Error("loss is not permitted although power was lost once more")
+	}
+	e = begin()
+	e.Strike(PowerLoss, []int{3})
+	if !e.Exposed() {
+		t.Error("loss is not permitted although the last one in sync lost power")
+	}
+	e = &Exposure{}
+	e.Look(roles(3, 1, 2, 3))
+	e.Strike(DiskFull, []int{1})
+	e.Strike(PowerLoss, []int{2})
+	away := roles(3, 3)
+	away.Partitions[0].Offline = []int{2}
+	e.Look(away)
+	e.Strike(Kill, []int{3})
+	if !e.Exposed() {
+		t.Error("loss is not permitted although a broker that lost power, and did not say so yet, may be eligible")
+	}
+	e = &Exposure{}
+	e.Look(roles(3, 1, 2, 3))
+	e.Strike(PowerLoss, []int{2})
+	e.Look(roles(3, 1, 3))
+	e.Strike(Kill, []int{1, 3})
+	if !e.Exposed() {
+		t.Error("loss is not permitted although nobody was the last one in sync")
+	}
+}
