@@ -17,6 +17,8 @@ type Preset struct {
 
 // PresetStep is one fault of a preset, with its times in multiples of the system's own timers. Its partition is the sequence's.
 type PresetStep struct {
+	NewController bool // as Trigger.ControllerMoved
+
 	Kind        Kind
 	Role        Role
 	Shape       Shape

@@ -180,9 +180,11 @@ func (g *generator) draw(p Preset) sequence {
 		at := ms(g.span(s.Expect))
 		if i > 0 {
 			follows := s.Follows
-			f.Start = Trigger{Fault: &follows, Healed: s.Healed, AfterMS: g.span(s.After), LeaderMoved: s.LeaderMoved, ISRAtMost: s.ISRAtMost, ISRAtLeast: s.ISRAtLeast, AckedMore: s.AckedMore}
+			f.Start = Trigger{Fault: &follows, Healed: s.Healed, AfterMS: g.span(s.After), LeaderMoved: s.LeaderMoved, ControllerMoved: s.NewController, ISRAtMost: s.ISRAtMost, ISRAtLeast: s.ISRAtLeast, AckedMore: s.AckedMore}
 			if f.Start.aboutPartition() {
 				f.Start.Partition = AnyPartition
+			}
+			if f.Start.WaitsForState() {
 				f.Start.GiveUpMS = max(3*g.o.Timers.Lag, 2*g.o.Timers.Session+g.o.Timers.Lag).Milliseconds()
 			}
 			if at += ms(f.Start.AfterMS); s.Healed {

@@ -3,7 +3,56 @@ package nemesis
 // Long are sequences of three and four faults. Each leads into a state in which a broker has to know better than what it was told last; most tries miss its
 // window, so they are for campaigns of many short runs.
 func Long() []Preset {
-	return []Preset{UnheardWatermark, UnheardWidening, DeafReturn, ThereAndBack, LastOneOut, ErrorThenPower, ErrorThenKill, PowerWhileLagging}
+	return []Preset{
+		UnheardWatermark, UnheardWidening, DeafReturn, ThereAndBack, LastOneOut, ErrorThenPower, ErrorThenKill, PowerWhileLagging, KnowsLittle, HeirBehind, SlowDisksThenPower,
+		TwoControllers,
+	}
+}
+
+// KnowsLittle makes a follower lead that has everything and knows of little that is committed.
+var KnowsLittle = Preset{
+	Name: "knows-little", Nodes: 3,
+	Why: "While the heir stands still, the other follower gets records that are not committed. Then it stands still in turn, the heir catches up, all is committed, and the leader dies, and the heir as soon as it leads. Whoever is left has every acknowledged record and has heard of few: it must not cut its log by what it has heard (KIP-101).",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleHeir, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(0.6, 0.6), Until: 1},
+		{Kind: Pause, Role: RoleSpare, After: fetches(1, 4), For: sessions(1.2, 1.4), Until: 3},
+		{Kind: Kill, Role: RoleLeader, Follows: 1, AckedMore: 1, After: fetches(0.2, 2), For: fetches(0, 0)},
+		{Kind: Kill, Role: RoleLeader, Follows: 2, LeaderMoved: true, Expect: sessions(0.4, 0.4), For: sessions(0.4, 0.6)},
+	},
+}
+
+// HeirBehind makes two epochs begin at different ends of the one before.
+var HeirBehind = Preset{
+	Name: "heir-behind", Nodes: 3,
+	Why: "The heir stands still, and the other follower gets ahead of it. Then that one stands still, the leader dies, the heir leads and writes alone, and dies. The last one, which never heard of that epoch, leads: where the heir's log and its own part lies in the epoch before the last, and one look at the last is not enough (KIP-279).",
+	Steps: []PresetStep{
+		{Kind: Pause, Role: RoleHeir, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(0.6, 0.6), Until: 2},
+		{Kind: Pause, Role: RoleSpare, After: fetches(1, 4), For: sessions(1.2, 1.4), Until: 3},
+		{Kind: Kill, Role: RoleLeader, Follows: 1, After: fetches(0, 0.2), For: fetches(0, 0)},
+		{Kind: Kill, Role: RoleLeader, Follows: 2, LeaderMoved: true, Expect: sessions(0.4, 0.4), After: fetches(1, 4), For: fetches(0, 2)},
+	},
+}
+
+// SlowDisksThenPower takes the power of all while flushes take long.
+var SlowDisksThenPower = Preset{
+	Name: "slow-disks-then-power",
+	Why:  "Flushes take long everywhere, and all machines lose power: what was acknowledged must have been flushed, not only be about to be.",
+	Steps: []PresetStep{
+		{Kind: DiskSlow, Role: RoleAll, For: sessions(0.8, 1.2), Amount: fetches(0.4, 3), Until: 1},
+		{Kind: PowerLoss, Role: RoleAll, After: sessions(0.2, 0.6), For: fetches(0, 3)},
+	},
+}
+
+// TwoControllers lets voters forget between a vote and what follows from it.
+var TwoControllers = Preset{
+	Name: "two-controllers", Nodes: 3,
+	Why: "Disks are slow, the controller is cut off, and another one is elected; before it has said a word it stands still, and all others are killed and come back at once, the old one among them. Whoever voted must know it, or two controllers share a term.",
+	Steps: []PresetStep{
+		{Kind: DiskSlow, Role: RoleAll, For: sessions(6, 6), Amount: fetches(1, 5), Until: 3},
+		{Kind: Partition, Role: RoleController, Shape: Isolate, After: fetches(0, 1), For: sessions(5, 5), Until: 2},
+		{Kind: Pause, Role: RoleController, Follows: 1, NewController: true, Expect: sessions(1.2, 1.2), For: sessions(1.2, 1.6)},
+		{Kind: Kill, Role: RoleUnhurt, Follows: 2, For: fetches(0, 0)},
+	},
 }
 
 // UnheardWatermark keeps from a follower how much is committed, and makes it lead.
@@ -56,11 +105,12 @@ var ThereAndBack = Preset{
 // LastOneOut takes the in-sync set away one by one, one of them by a loss of power.
 var LastOneOut = Preset{
 	Name: "last-one-out", Nodes: 3,
-	Why: "A follower's disk is full, so it leaves the in-sync set and goes on voting; the next loses power and leaves; the last one, the leader, dies as the others come back. Who lost power may miss what was acknowledged, however lately it was in sync.",
+	Why: "A follower hears nothing of the leader, so it leaves the in-sync set and goes on voting; the next loses power, comes back and hears nothing either; then the last one, the leader, dies. Who lost power may miss what was acknowledged, however lately it was in sync (KIP-966).",
 	Steps: []PresetStep{
-		{Kind: DiskFull, Role: RoleFollower, For: sessions(5, 5), Until: 2},
-		{Kind: PowerLoss, Role: RoleFollower, ISRAtMost: 2, AckedMore: 5, Expect: lags(0.3, 0.3), For: sessions(4, 4), Until: 2},
-		{Kind: Kill, Role: RoleLeader, Follows: 1, ISRAtMost: 1, Expect: sessions(1.2, 1.2), After: fetches(0.2, 2), For: sessions(1.6, 2.2)},
+		{Kind: Partition, Role: RoleFollower, Aside: true, Expect: sessions(0.4, 0.4), Shape: OneWayIn, Against: RoleLeader, For: sessions(6, 6), Until: 3},
+		{Kind: PowerLoss, Role: RoleFollower, ISRAtMost: 2, AckedMore: 5, Expect: lags(1.2, 1.2), For: fetches(0, 1)},
+		{Kind: Partition, Role: RoleSame, Follows: 1, Shape: OneWayIn, Against: RoleLeader, For: sessions(5, 5), Until: 3},
+		{Kind: Kill, Role: RoleLeader, Follows: 2, ISRAtMost: 1, Expect: sessions(0.3, 0.3), After: sessions(0.4, 0.7), For: sessions(1.6, 2)},
 	},
 }
 

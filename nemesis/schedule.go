@@ -106,6 +106,9 @@ type Trigger struct {
 	// LeaderMoved: the leader of Partition is another one than when the fault named by Fault chose its targets (without Fault, or with Healed: than when the time
 	// condition was met).
 	LeaderMoved bool `json:"leader_moved,omitempty"`
+	// ControllerMoved: the controller is known, and another one than when the fault named by Fault chose its targets (without Fault, or with Healed: than when the
+	// time condition was met).
+	ControllerMoved bool `json:"controller_moved,omitempty"`
 	// ISRAtMost, if > 0: the in-sync set of Partition has that many members or fewer.
 	ISRAtMost int `json:"isr_at_most,omitempty"`
 	// ISRAtLeast, if > 0: the in-sync set of Partition has that many members or more.
@@ -132,6 +135,7 @@ const (
 	RoleFollower   Role = "follower"    // one follower of the partition, drawn from the seed
 	RoleFollowers  Role = "followers"   // all of them
 	RoleSpare      Role = "spare"       // the in-sync follower that is last in the replica order: any other would be elected before it
+	RoleHeir       Role = "heir"        // the in-sync follower that is first in the replica order: it would be elected next
 	RoleController Role = "controller"  // of the cluster
 	RoleLastInISR  Role = "last-in-isr" // whoever entered the in-sync set last (as watched during the run)
 	RoleInSync     Role = "in-sync"     // the whole in-sync set

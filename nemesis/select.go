@@ -14,7 +14,7 @@ import (
 // (Runner on a real system, the simulator on its own) asks here.
 
 // WaitsForState tells whether the trigger has more than a time to wait for.
-func (t Trigger) WaitsForState() bool { return t.aboutPartition() || t.Recovered }
+func (t Trigger) WaitsForState() bool { return t.aboutPartition() || t.Recovered || t.ControllerMoved }
 
 // GiveUp is how long the state is waited for.
 func (t Trigger) GiveUp() time.Duration {
@@ -25,12 +25,12 @@ func (t Trigger) GiveUp() time.Duration {
 }
 
 // Reached tells whether the state that the trigger waits for is there: p is the partition that it is about, now what the system says, leaderThen who led
-// p and acked how many records p has acknowledged since, both as Trigger says.
-func (t Trigger) Reached(p int32, now systems.Roles, leaderThen int, acked int64) bool {
+// p, controllerThen who was the controller, and acked how many records p has acknowledged since, all as Trigger says.
+func (t Trigger) Reached(p int32, now systems.Roles, leaderThen, controllerThen int, acked int64) bool {
 	if t.AckedMore > 0 && acked < t.AckedMore {
 		return false
 	}
-	if t.Recovered && !Recovered(now) {
+	if t.Recovered && !Recovered(now) || t.ControllerMoved && (now.Controller == 0 || now.Controller == controllerThen) {
 		return false
 	}
 	if !t.LeaderMoved && t.ISRAtMost == 0 && t.ISRAtLeast == 0 {
@@ -173,6 +173,12 @@ func (s Selector) ofPartition(role Role, p int32, part systems.PartitionRoles) [
 	case RoleSpare:
 		if n := spare(part); n != 0 {
 			return []int{n}
+		}
+	case RoleHeir:
+		for _, n := range part.Replicas {
+			if n != part.Leader && slices.Contains(part.ISR, n) {
+				return []int{n}
+			}
 		}
 	case RoleFollower, RoleLastInISR:
 		from := inSync

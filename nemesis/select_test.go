@@ -48,11 +48,11 @@ func TestACutAgainstARole(t *testing.T) {
 
 func TestTheInSyncSetHasGrown(t *testing.T) {
 	for n, want := range map[int]bool{0: true, 1: true, 2: true, 3: false} {
-		if got := (Trigger{ISRAtLeast: n}).Reached(0, threeNodes, 1, 0); got != want {
+		if got := (Trigger{ISRAtLeast: n}).Reached(0, threeNodes, 1, 0, 0); got != want {
 			t.Errorf("at least %d of an in-sync set of two: %t, expected %t", n, got, want)
 		}
 	}
-	if (Trigger{ISRAtLeast: 1}).Reached(7, threeNodes, 1, 0) {
+	if (Trigger{ISRAtLeast: 1}).Reached(7, threeNodes, 1, 0, 0) {
 		t.Error("a partition that does not exist has an in-sync set")
 	}
 }

@@ -52,9 +52,9 @@ func (x *execution) await(ctx context.Context, l *life) (since time.Time, remark
 	if t.Fault != nil && !t.Healed {
 		then = x.lives[*t.Fault].seen
 	}
-	leaderThen, ackedThen := LeaderOf(then, p), x.acked(p)
+	leaderThen, controllerThen, ackedThen := LeaderOf(then, p), then.Controller, x.acked(p)
 	reached := x.watcher.until(ctx, since, giveUp, func(r systems.Roles) bool {
-		return t.Reached(p, r, leaderThen, x.acked(p)-ackedThen)
+		return t.Reached(p, r, leaderThen, controllerThen, x.acked(p)-ackedThen)
 	})
 	switch {
 	case ctx.Err() != nil:

@@ -234,8 +234,10 @@ func (a *attack) await(t *world.Task, l *life) (remark string, err error) {
 			then = a.lives[*tr.Fault].seen
 		}
 	}
-	leaderThen, ackedThen := nemesis.LeaderOf(then, p), a.r.counters.Acked(p)
-	reached := a.until(t, tr.GiveUp(), func(now systems.Roles) bool { return tr.Reached(p, now, leaderThen, a.r.counters.Acked(p)-ackedThen) })
+	leaderThen, controllerThen, ackedThen := nemesis.LeaderOf(then, p), then.Controller, a.r.counters.Acked(p)
+	reached := a.until(t, tr.GiveUp(), func(now systems.Roles) bool {
+		return tr.Reached(p, now, leaderThen, controllerThen, a.r.counters.Acked(p)-ackedThen)
+	})
 	switch {
 	case a.ended:
 		return "", loadEnded{}

@@ -45,7 +45,7 @@ func Draw(seed int64, q Quarry) sim.Case {
 
 // kindsOf are the kinds of faults by the catalogue's words.
 var kindsOf = map[string][]nemesis.Kind{
-	"power": {nemesis.PowerLoss},
+	"power": {nemesis.PowerLoss, nemesis.DiskSlow}, // a flush that takes long is what a loss of power needs
 	"wipe":  {nemesis.DiskWipe},
 	"disk":  {nemesis.DiskError, nemesis.FlushError, nemesis.DiskFull, nemesis.DiskSlow},
 }

@@ -11,6 +11,9 @@ import (
 // maxInFlight is max.in.flight.requests.per.connection, the most that an idempotent producer may have.
 const maxInFlight = 5
 
+// apartAtMost is how far apart a producer sends batches, all of which are under way at once.
+const apartAtMost = 20 * time.Millisecond
+
 // PipelinedWriters lists producers that have several writes under way, one per partition. They are idempotent; the load has to be.
 func (w *Workload) PipelinedWriters() []Worker {
 	var out []Worker
@@ -64,8 +67,12 @@ func (c *client) writeTogether(p *producerState, sequence *int64, count int) boo
 		*sequence++
 		p.sequence = (p.sequence + 1) & 0x7fffffff
 	}
+	var apart time.Duration
+	if c.env.Rand().IntN(2) == 0 {
+		apart = apartAtMost
+	}
 	all := true
-	for i, got := range c.kafka.ProduceInOrder(batches, c.cfg.Deadline) {
+	for i, got := range c.kafka.ProduceInOrder(batches, apart, c.cfg.Deadline) {
 		event := events[i]
 		event.Node, event.Code = got.Node, got.Code
 		switch got.Outcome {
