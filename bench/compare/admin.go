@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const (
@@ -46,7 +47,9 @@ func (a *admin) close() { a.client.Close() }
 // awaitBrokers waits until the cluster tells of all its nodes.
 func (a *admin) awaitBrokers(ctx context.Context) error {
 	return until(ctx, func(ctx context.Context) error {
-		m, err := a.BrokerMetadata(ctx)
+		q := kmsg.NewPtrMetadataRequest() // kadm's own question about brokers is answered from what the client remembers
+		q.Topics = []kmsg.MetadataRequestTopic{}
+		m, err := q.RequestWith(ctx, a.client)
 		if err == nil && len(m.Brokers) < nodes {
 			err = fmt.Errorf("%d of %d brokers", len(m.Brokers), nodes)
 		}

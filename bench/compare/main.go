@@ -131,6 +131,9 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
+	if o.executable, err = filepath.Abs(o.executable); err != nil { // nodes run in folders of their own
+		return err
+	}
 	c := &comparison{options: o, table: table{progress: os.Stdout}}
 	c.ours = &reference{executable: o.executable, dir: dir}
 	if c.peer = (&running{addresses: o.kafka}); o.up != "" {
