@@ -3,10 +3,14 @@ package linearizability
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"ackproof/histories"
 	"ackproof/model"
 )
+
+// stormRebalances is how often groups must have been shared anew for that to be called a storm.
+const stormRebalances = 10
 
 // leastRebalances is how often a group must have been shared anew, for its promises to have been put to the test.
 const leastRebalances = 2
@@ -32,6 +36,13 @@ func CheckGroupRun(events func() iter.Seq2[histories.Event, error], contract mod
 	if o.Floors == nil {
 		o.Floors = model.TestFloors()
 	}
+	effects, err := GroupEffects(events())
+	if err != nil {
+		return nil, err
+	}
+	if contract.GroupBoundMS > 0 {
+		facts.Faults = append(slices.Clone(facts.Faults), model.FaultResult{Kind: model.RebalanceStorm, Effective: effects.Rebalances >= stormRebalances})
+	}
 	o.Claims = ofLog
 	a, err := CheckLog(OfTheLog(events()), contract, facts, o)
 	if err != nil {
@@ -44,10 +55,6 @@ func CheckGroupRun(events func() iter.Seq2[histories.Event, error], contract mod
 	}
 	m.Claims = []model.Claim{model.CommitSafety}
 	commits, err := CheckCommits(events(), m)
-	if err != nil {
-		return nil, err
-	}
-	effects, err := GroupEffects(events())
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +91,7 @@ func OfTheLog(events iter.Seq2[histories.Event, error]) iter.Seq2[histories.Even
 // withEffects adds to group-delivery what became of the records.
 func withEffects(r model.ClaimResult, c model.Contract, facts model.Facts, e Effects) model.ClaimResult {
 	r.Evidence["rebalances"], r.Evidence["processed"], r.Evidence["processed_again"] = e.Rebalances, e.Processed, e.Repeats
+	r.Evidence["stalled_ms"] = facts.GroupsStalledMS
 	p, _ := c.Promise(model.GroupDelivery)
 	for _, found := range []model.PermittedLoss{{Kind: model.Unprocessed, Count: e.Unprocessed}, {Kind: model.Reprocessed, Count: e.Repeats}} {
 		if found.Because = p.Permits[found.Kind]; found.Count > 0 && found.Because != "" && (found.Kind != model.Unprocessed || facts.GroupsDrained) {

@@ -17,6 +17,8 @@ type Contract struct {
 	Dense     bool `json:"dense"` // offsets have no holes (no transactions, no compaction)
 	// Commit says when members of consumer groups commit what they were given: CommitAfter or CommitBefore they process it; "" where there are none.
 	Commit string `json:"commit,omitempty"`
+	// GroupBoundMS: consumer groups go through a storm of rebalances, and while no fault is injected each of them processes something at least that often. 0: there is no storm.
+	GroupBoundMS int64 `json:"group_bound_ms,omitempty"`
 	// LivenessBound is how long after healing the system may take until it works again, in ms.
 	LivenessBoundMS int64 `json:"liveness_bound_ms"`
 	// Promises in the order in which they are reported.

@@ -16,6 +16,8 @@ type Facts struct {
 	GroupsDrained bool `json:"groups_drained,omitempty"`
 	// GroupsReason is why they did not, "" if they did.
 	GroupsReason string `json:"groups_reason,omitempty"`
+	// GroupsStalledMS is the longest time of the load in which some consumer group processed nothing.
+	GroupsStalledMS int64 `json:"groups_stalled_ms,omitempty"`
 	// Broken tells which part of the harness died and why, "" if none: then no claim is held.
 	Broken string `json:"broken"`
 	// Notes are remarkable things of which no claim speaks, such as a node that ended by itself.

@@ -19,6 +19,9 @@ type Floors map[Claim]Floor
 // anyFault are the kinds that take a node away from the others for a while.
 var anyFault = []string{"kill", "pause", "partition"}
 
+// faultOrStorm is anyFault, and a storm that consumer groups make by themselves.
+var faultOrStorm = append([]string{RebalanceStorm}, anyFault...)
+
 // TestFloors are the floors of a test. They are deliberately low for a run of half a minute: they catch runs in which nothing
 // happened, they do not measure confidence.
 //
@@ -38,9 +41,9 @@ func TestFloors() Floors {
 		NoDuplicate:     {counts("records", 100), anyFault, 0},
 		VisibleEnd:      {counts("answers", 20), anyFault, 1},
 		ReadAfterAck:    {counts("appends", 100, "reads", 20), anyFault, 1},
-		Liveness:        {nil, anyFault, 0},
+		Liveness:        {nil, faultOrStorm, 0},
 		CommitSafety:    {counts("commits", 20, "reads", 5), anyFault, 1},
-		GroupDelivery:   {counts("assignments", 2, "commits", 5, "delivered", 100), anyFault, 0},
+		GroupDelivery:   {counts("assignments", 2, "commits", 5, "delivered", 100), faultOrStorm, 0},
 		Lease:           {counts("receives", 100), anyFault, 1},
 		FIFO:            {counts("acked", 100, "dequeued", 100), anyFault, 1},
 		DedupWindow:     {counts("identified", 20), anyFault, 1},

@@ -1,10 +1,15 @@
 package model
 
+import "fmt"
+
 // When members of a consumer group commit.
 const (
 	CommitAfter  = "after"  // they have processed: at least once
 	CommitBefore = "before" // they process: at most once
 )
+
+// RebalanceStorm is what a storm of rebalances is called where faults are counted: it is what puts claims to the test in a run without other faults.
+const RebalanceStorm = "rebalance-storm"
 
 // What the order of committing and processing costs when a member ends between the two. Neither is the broker's doing, and no claim is broken by it.
 const (
@@ -16,6 +21,13 @@ const (
 // offsets are kept, and nothing is passed over that the group did not give up itself.
 func GroupContract(c Contract, commit string) Contract {
 	c.Workload, c.Commit = "group", commit
+	if c.GroupBoundMS > 0 {
+		for i := range c.Promises {
+			if p := &c.Promises[i]; p.Claim == Liveness {
+				p.Text += fmt.Sprintf(" While no fault is injected no group goes without progress for more than %d ms, however often its members change.", c.GroupBoundMS)
+			}
+		}
+	}
 	delivery := Promise{
 		Claim: GroupDelivery,
 		Text: "A group is given every acknowledged record at least once, between what it commits, and a partition has one owner at a time. Members commit what they have processed: " +

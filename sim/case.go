@@ -103,6 +103,9 @@ func (c Case) Contract(exposed bool) model.Contract {
 		Unclean: c.Unclean, FlushEach: c.FlushEach, PowerLoss: exposed, Dense: true, LivenessBoundMS: livenessBound.Milliseconds(),
 	})
 	if c.Groups != nil {
+		if c.Groups.Storm {
+			contract.GroupBoundMS = c.Groups.load().StallBound().Milliseconds()
+		}
 		return model.GroupContract(contract, c.Groups.commit())
 	}
 	return contract

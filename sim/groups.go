@@ -129,6 +129,11 @@ func (g *Groups) session() time.Duration { return ms(g.SessionMS) }
 
 func (g *Groups) heartbeat() time.Duration { return g.session() / 8 }
 
+// load is what the members do.
+func (g *Groups) load() group.Config {
+	return group.Config{Members: g.Members, Static: g.Static, Storm: g.Storm, Before: g.Before, Session: g.session(), Rebalance: g.session(), Heartbeat: g.heartbeat()}
+}
+
 // cluster is how the brokers are set up for the groups.
 func (g *Groups) cluster(replication int) cluster.Groups {
 	return cluster.Groups{Partitions: int32(g.Partitions), Replication: int16(replication), Core: coordinator.Config{
@@ -157,9 +162,9 @@ func newGroupRun(r *run, config log.Config) *groupRun {
 			x.all = append(x.all, one)
 		}
 	}
-	x.load = group.New(group.Config{
-		Log: config, Groups: x.all, Members: g.Members, Static: g.Static, Storm: g.Storm, Before: g.Before, Session: g.session(), Rebalance: g.session(), Heartbeat: g.heartbeat(),
-	}, r.workload, r.journal)
+	load := g.load()
+	load.Log, load.Groups = config, x.all
+	x.load = group.New(load, r.workload, r.journal)
 	o := linearizability.MonitorOptions{}
 	x.monitors = []linearizability.Monitor{linearizability.NewGroupMonitor(o), linearizability.NewCommitMonitor(o)}
 	return x
@@ -184,7 +189,21 @@ func (x *groupRun) watch(ev *histories.Event) (sighting string) {
 
 // answer demands that every group has a coordinator that tells its committed offsets; it returns what does not work when the bound has passed.
 func (x *groupRun) answer(t *world.Task, bound time.Duration) (complaints []string) {
-	return x.every(t, func(g group.Group, e *env) string { return x.load.Answers(g, e, x.r.links(), bound) })
+	complaints = x.every(t, func(g group.Group, e *env) string { return x.load.Answers(g, e, x.r.links(), bound) })
+	return append(complaints, x.stalls()...)
+}
+
+// stalls says which groups went without progress for too long in a storm that no fault disturbed.
+func (x *groupRun) stalls() []string {
+	if x == nil {
+		return nil
+	}
+	longest, complaints := x.load.Stalls(ms(x.r.c.Contract(false).GroupBoundMS))
+	x.r.facts.GroupsStalledMS = longest.Milliseconds()
+	if !x.r.c.Groups.Storm || len(x.r.c.Schedule.Faults) > 0 {
+		return nil
+	}
+	return complaints
 }
 
 // groupDrainBound bounds the reading of what is left by one member: its join has to outlast the sessions of those that are gone.

@@ -100,6 +100,25 @@ func TestStaticMembersComeBackToTheirPartitions(t *testing.T) {
 	}
 }
 
+// Fifty members that live for moments only, in each protocol: everything holds, and no group goes without progress for longer than the contract allows.
+func TestAStormOfRebalancesLetsGroupsGoOn(t *testing.T) {
+	for _, protocol := range group.Protocols() {
+		g := DefaultGroups()
+		g.Members, g.Static, g.Storm, g.SessionMS, g.Protocols = 50, 5, true, 1000, []group.Protocol{protocol}
+		c := Default(1).WithGroups(g)
+		c.LoadMS, c.Partitions, c.Schedule = 12_000, 4, nemesis.Schedule{Version: nemesis.ScheduleVersion, Seed: 1, Faults: []nemesis.Fault{}}
+		r := mustRun(t, c, Options{})
+		if v := r.Verdict(); v != model.Held {
+			t.Errorf("%s: %s: %v %v", protocol, v, r.Anomalies(), r.Facts)
+		}
+		evidence := r.Answer.Claims[len(r.Answer.Claims)-1].Evidence
+		t.Logf("%s: %d events, %v", protocol, r.Events, evidence)
+		if evidence["rebalances"] < 10 || evidence["stalled_ms"] == 0 {
+			t.Errorf("%s: %v is no storm", protocol, evidence)
+		}
+	}
+}
+
 func TestSenselessCasesOfGroupsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		want   string

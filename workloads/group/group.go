@@ -71,6 +71,8 @@ type Workload struct {
 	log     *log.Workload
 	journal log.Journal
 	sink    *Sink
+
+	progress progress
 }
 
 // StallBound is how long a group may process nothing, although there is something to process and nobody harms the system, however often it is shared anew: two rounds that wait for
@@ -79,7 +81,7 @@ func (c Config) StallBound() time.Duration { return 2*(c.Session+c.Rebalance) + 
 
 // New prepares a load. Processes and sessions are numbered together with those of the producers.
 func New(cfg Config, producers *log.Workload, journal log.Journal) *Workload {
-	return &Workload{cfg: cfg, log: producers, journal: journal, sink: newSink()}
+	return &Workload{cfg: cfg, log: producers, journal: journal, sink: newSink(), progress: progress{groups: map[string]*gap{}}}
 }
 
 // Sink is where the members' work takes effect.

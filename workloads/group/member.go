@@ -67,6 +67,8 @@ func (w *Workload) lives(g Group, instance string, env workloads.Env, links map[
 		shortest, longest = w.cfg.Session/4, 2*w.cfg.Session
 		env.Sleep(between(env, 0, w.cfg.Session)) // not all of them at once
 	}
+	w.progress.begin(g.Name, env.Now())
+	defer func() { w.progress.end(g.Name, env.Now()) }()
 	for !env.Stopped() {
 		m := w.newMember(g, env, links)
 		m.self.Instance = instance
@@ -244,6 +246,7 @@ func (m *member) processAll(p int32, given []histories.Step) {
 	for _, s := range given {
 		m.sink.apply(s.Key, s.Offset, s.Offset+s.Number)
 	}
+	m.progress.made(m.group.Name, m.env.Now())
 	event.Type = histories.OK
 	m.journal.Complete(event)
 }
