@@ -38,8 +38,11 @@ type PresetStep struct {
 	For         Span
 	Until       int // healed when that step takes effect, if > 0
 	Stagger     Span
-	Staggered   int  // how many staggers the layout has to count
-	Amount      Span // as Fault.AmountMS; of a clock in either direction
+	Staggered   int   // how many staggers the layout has to count
+	Amount      Span  // as Fault.AmountMS; of a clock in either direction
+	Percent     int   // as Fault.Percent
+	Rate        int64 // as Fault.BytesPerSecond
+	Shuffle     bool  // as Fault.Shuffle
 }
 
 // Span is a range from which a length of time is drawn.

@@ -77,10 +77,10 @@ func (g *generator) deck() []Preset {
 	return weave(own, all)
 }
 
-// beyond is the presets of machines and single processes that hold a fault beyond ProcessKinds which was asked for, beginning with the seed's own.
+// beyond is the presets of machines, single processes and networks that hold a fault beyond ProcessKinds which was asked for, beginning with the seed's own.
 func (g *generator) beyond() []Preset {
 	var out []Preset
-	for _, p := range slices.Concat(Machines(), Processes()) {
+	for _, p := range slices.Concat(Machines(), Processes(), Networks()) {
 		if p.fits(g.o) && slices.ContainsFunc(p.Steps, func(s PresetStep) bool { return !slices.Contains(ProcessKinds(), s.Kind) }) {
 			out = append(out, p)
 		}
@@ -168,7 +168,8 @@ func (g *generator) draw(p Preset) sequence {
 	var took, heals []time.Duration
 	for i, s := range p.Steps {
 		f := Fault{Kind: s.Kind, ForMS: g.span(s.For), StaggerMS: g.span(s.Stagger), Preset: p.Name,
-			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Against: s.Against, Reset: s.Reset}, AmountMS: g.span(s.Amount)}
+			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Against: s.Against, Reset: s.Reset}, AmountMS: g.span(s.Amount),
+			Percent: s.Percent, BytesPerSecond: s.Rate, Shuffle: s.Shuffle}
 		if s.Kind.ofClock() && g.pick.IntN(2) == 0 {
 			f.AmountMS = -f.AmountMS
 		}

@@ -145,7 +145,8 @@ func TestTwentySecondsHaveAllKinds(t *testing.T) {
 }
 
 func TestOnlyTheKindsAskedFor(t *testing.T) {
-	for _, only := range [][]Kind{{Kill}, {Pause}, {Partition}, {Kill, Pause}} {
+	for _, only := range [][]Kind{{Kill}, {Pause}, {Partition}, {Kill, Pause}, {MachineDeath}, {PacketDelay}, {PacketLoss}, {PacketDuplicate},
+		{PacketReorder}, {PacketCorrupt}, {LinkRate}, {LinkClog}} {
 		o := defaultRun
 		o.Kinds = only
 		for seed := range int64(50) {
@@ -157,6 +158,9 @@ func TestOnlyTheKindsAskedFor(t *testing.T) {
 				if !slices.Contains(only, f.Kind) {
 					t.Fatalf("%v, seed %d: a %s", only, seed, f.Kind)
 				}
+			}
+			if err := s.Validate(o.Nodes, o.Partitions, o.Clients); err != nil {
+				t.Fatalf("%v, seed %d: %v", only, seed, err)
 			}
 		}
 	}
@@ -184,7 +188,7 @@ func TestClustersOfOtherSizes(t *testing.T) {
 
 func TestCatalogueIsSound(t *testing.T) {
 	seen := map[string]bool{}
-	for _, p := range Catalogue() {
+	for _, p := range slices.Concat(Catalogue(), Machines(), Processes(), Networks()) {
 		if seen[p.Name] {
 			continue
 		}

@@ -16,5 +16,8 @@ func newInjury(w wound) injury {
 	case ClockSkew, ClockDrift, ClockStrobe:
 		return &wrongClock{wound: w}
 	}
+	if w.l.fault.Kind.OnPackets() {
+		return newBadPackets(w)
+	}
 	return newPartition(w)
 }

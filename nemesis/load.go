@@ -104,6 +104,12 @@ const (
 	maxDriftMS = vdso.MaxDriftPPM / 2 / 1000
 )
 
+// Bounds of what packets can be made to suffer: below and above, nothing would get through before the time-outs of the kernel.
+const (
+	maxDelayMS = 10_000
+	minRate    = 16 << 10
+)
+
 // wrong returns the first field that is wrong and what was expected, or "".
 func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (field, want string) {
 	partition := func(p int32) bool { return p >= AnyPartition && int(p) < partitions }
@@ -124,8 +130,20 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "amount_ms", fmt.Sprintf("milliseconds that the clock gains per second or, negative, loses, at most %d", maxDriftMS)
 	case f.Kind.ofClock() && (f.AmountMS == 0 || f.AmountMS < -maxSkewMS || f.AmountMS > maxSkewMS):
 		return "amount_ms", fmt.Sprintf("milliseconds to put the clock forward or, negative, back, at most %d", maxSkewMS)
-	case f.Kind != DiskSlow && !f.Kind.ofClock() && f.AmountMS != 0:
+	case f.Kind == PacketDelay && (f.AmountMS < 1 || f.AmountMS > maxDelayMS):
+		return "amount_ms", fmt.Sprintf("1 to %d milliseconds per packet", maxDelayMS)
+	case f.Kind != DiskSlow && f.Kind != PacketDelay && !f.Kind.ofClock() && f.AmountMS != 0:
 		return "amount_ms", fmt.Sprintf("nothing for a %s", f.Kind)
+	case f.Kind.ofShare() && (f.Percent < 1 || f.Percent > 100):
+		return "percent", "1 to 100 percent of the packets"
+	case !f.Kind.ofShare() && f.Percent != 0:
+		return "percent", fmt.Sprintf("nothing for a %s", f.Kind)
+	case f.Kind == LinkRate && f.BytesPerSecond < minRate:
+		return "bytes_per_second", fmt.Sprintf("%d or more", minRate)
+	case f.Kind != LinkRate && f.BytesPerSecond != 0:
+		return "bytes_per_second", fmt.Sprintf("nothing for a %s", f.Kind)
+	case f.Kind != LinkClog && f.Shuffle:
+		return "shuffle", fmt.Sprintf("false for a %s", f.Kind)
 	case f.StaggerMS < 0:
 		return "stagger_ms", "0 or more milliseconds"
 	case f.UntilFault != nil && (*f.UntilFault < 0 || *f.UntilFault >= len(all) || *f.UntilFault == self):
@@ -165,13 +183,15 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 	case f.Target.Aside && f.Target.Partition != AnyPartition:
 		return "target.aside", "false, unless target.partition is -1"
 	}
-	if f.Kind != Partition {
+	if !f.Kind.onLinks() {
 		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 || f.Cut.Reset || f.Cut.Against != "" {
 			return "cut", fmt.Sprintf("nothing for a %s", f.Kind)
 		}
 		return "", ""
 	}
 	switch {
+	case f.Kind != Partition && f.Cut.Reset:
+		return "cut.reset", fmt.Sprintf("false for a %s", f.Kind)
 	case !slices.Contains(shapes, f.Cut.Shape):
 		return "cut.shape", oneOf(shapes)
 	case f.Cut.Against != "" && !slices.Contains(narrow, f.Cut.Shape):

@@ -26,9 +26,13 @@ type Fault struct {
 	// StaggerMS is the pause between healing one target and the next, in the order of the targets; 0 heals all at once.
 	StaggerMS int64  `json:"stagger_ms,omitempty"`
 	Target    Target `json:"target"`
-	// AmountMS is how much: of a disk-slow per flush, of a clock-skew or clock-strobe, of a clock-drift per second; that of a clock may be negative.
+	// AmountMS is how much: of a disk-slow per flush, of a clock-skew or clock-strobe, of a clock-drift per second, of a packet-delay; that of a clock may be negative.
 	AmountMS int64 `json:"amount_ms,omitempty"`
-	Cut      Cut   `json:"cut,omitzero"` // of a partition
+	// Percent of the packets, of a kind that says so; BytesPerSecond of a link-rate; Shuffle of a link-clog: what waited goes on in any order.
+	Percent        int   `json:"percent,omitempty"`
+	BytesPerSecond int64 `json:"bytes_per_second,omitempty"`
+	Shuffle        bool  `json:"shuffle,omitempty"`
+	Cut            Cut   `json:"cut,omitzero"` // of a partition, and of what treats packets
 	// Loss is what a power-loss takes; "": each target draws it from the seed. The simulator always draws.
 	Loss lossy.Loss `json:"loss,omitempty"`
 	// Preset names the sequence that this fault is a part of, for people.
@@ -60,6 +64,16 @@ const (
 	ClockStrobe Kind = "clock-strobe" // the node's clock jumps by AmountMS and back, over and over
 	// MachineDeath is a kill of which the others hear nothing: all links are cut first, and stay cut until the node runs again.
 	MachineDeath Kind = "machine-death"
+
+	// Of networks that carry packets (Shaper). Cut says on which links, and in which direction.
+
+	PacketDelay     Kind = "packet-delay"     // every packet is late by AmountMS, and by up to half of that more
+	PacketLoss      Kind = "packet-loss"      // Percent of the packets are lost
+	PacketDuplicate Kind = "packet-duplicate" // Percent of the packets come twice
+	PacketReorder   Kind = "packet-reorder"   // Percent of the packets are held back for up to 20 ms, while others overtake them
+	PacketCorrupt   Kind = "packet-corrupt"   // a bit flips in Percent of the packets; checksums make a loss of it
+	LinkRate        Kind = "link-rate"        // BytesPerSecond go over each link at most
+	LinkClog        Kind = "link-clog"        // packets wait, none is lost; at the heal they go on at once, in order or (Shuffle) not
 )
 
 // ProcessKinds are the kinds that take no more than processes and proxies.
@@ -72,14 +86,15 @@ func SimulatedKinds() []Kind {
 
 // AllKinds are all kinds, those that the simulator has first.
 func AllKinds() []Kind {
-	return append(SimulatedKinds(), ClockDrift, ClockStrobe, MachineDeath)
+	return append(SimulatedKinds(), ClockDrift, ClockStrobe, MachineDeath,
+		PacketDelay, PacketLoss, PacketDuplicate, PacketReorder, PacketCorrupt, LinkRate, LinkClog)
 }
 
 // Down tells kinds whose targets are down until the heal.
 func (k Kind) Down() bool { return k == Kill || k == PowerLoss || k == DiskWipe || k == MachineDeath }
 
 // hurts tells kinds that the node itself suffers from.
-func (k Kind) hurts() bool { return k != Partition && !k.ofClock() }
+func (k Kind) hurts() bool { return !k.onLinks() && !k.ofClock() }
 
 // ofClock tells kinds that make a node's clock wrong; the node itself is not hurt.
 func (k Kind) ofClock() bool { return k == ClockSkew || k == ClockDrift || k == ClockStrobe }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"ackproof/nemesis"
+	"ackproof/nemesis/vdso"
 	"ackproof/systems"
 )
 
@@ -48,7 +49,7 @@ func (*Backend) Name() string { return "sandbox" }
 func (b *Backend) Network() nemesis.Network { return b.net }
 
 // Machine implements nemesis.Backend.
-func (*Backend) Machine(systems.Node) nemesis.Machine { return nemesis.Machine{} }
+func (*Backend) Machine(n systems.Node) nemesis.Machine { return nemesis.Machine{Process: n.PID()} }
 
 // Can implements nemesis.Backend.
 func (*Backend) Can(k nemesis.Kind) (ok bool, how string) {
@@ -61,6 +62,10 @@ func (*Backend) Can(k nemesis.Kind) (ok bool, how string) {
 		return true, "the packet switch drops what goes that way"
 	case nemesis.MachineDeath:
 		return true, "the packet switch drops all packets of the node, then SIGKILL"
+	case nemesis.ClockSkew, nemesis.ClockDrift, nemesis.ClockStrobe:
+		return vdso.Available()
+	case nemesis.PacketDelay, nemesis.PacketLoss, nemesis.PacketDuplicate, nemesis.PacketReorder, nemesis.PacketCorrupt, nemesis.LinkRate, nemesis.LinkClog:
+		return true, "the packet switch treats the packets of each link and direction"
 	}
 	return false, "takes a hold on the machine that this back end has not"
 }
@@ -180,6 +185,11 @@ func (n *network) ReleaseAll() { n.b.fabric.releaseAll() }
 
 // Reset implements nemesis.Network.
 func (n *network) Reset(a, b nemesis.Party) { n.b.fabric.reset(addrOf(a), addrOf(b)) }
+
+// Shape implements nemesis.Shaper.
+func (n *network) Shape(t nemesis.Treatment, lanes ...nemesis.Lane) (end func() nemesis.Treated) {
+	return n.b.fabric.shape(t, lanes)
+}
 
 // Count implements nemesis.Network. What is held counts again each time that TCP sends it again.
 func (n *network) Count(l nemesis.Lane) nemesis.Count {

@@ -22,6 +22,7 @@ type fabric struct {
 	closed bool
 
 	conns   conns
+	queue   queue
 	running sync.WaitGroup
 }
 
@@ -37,11 +38,16 @@ type lane struct {
 	passed  atomic.Int64 // bytes
 	held    atomic.Int64
 	packets atomic.Int64 // that passed
+
+	shapings []*shaping // guarded by the fabric's mu
+	latest   uint64     // number of the latest packet that went on late; guarded by the queue's mu
 }
 
 func newFabric(home io.ReadWriteCloser) *fabric {
 	f := &fabric{lanes: map[nemesis.Lane]*lane{}, nodes: map[int]*port{}, home: &port{link: home}}
 	f.conns.open = map[connection]*track{}
+	f.queue.wake, f.queue.ended = make(chan struct{}, 1), make(chan struct{})
+	f.running.Go(f.carryLate)
 	f.running.Go(func() { f.carryFrom(f.home) })
 	return f
 }
@@ -68,6 +74,8 @@ func (f *fabric) close() {
 	}
 	if f.closed {
 		ports = nil
+	} else {
+		close(f.queue.ended)
 	}
 	f.closed = true
 	f.mu.Unlock()
@@ -122,9 +130,27 @@ func (f *fabric) carry(from *port, p packet) {
 			return
 		}
 	}
-	to.link.Write(p) // a link that takes no more loses the packet, as links do
-	if l := f.lanes[lanes[0]]; l != nil {
-		l.passed.Add(p.bytes())
+	l := f.lanes[lanes[0]]
+	switch {
+	case l == nil: // of a pair that nobody has asked for
+		to.link.Write(p)
+	case len(l.shapings) > 0:
+		f.treat(l, p)
+	default:
+		f.deliver(l, p)
+	}
+}
+
+// deliver hands a packet over, unless its lane is held now; f.mu is held.
+func (f *fabric) deliver(l *lane, p packet) {
+	bytes := p.bytes()
+	if l.holds > 0 {
+		l.held.Add(bytes)
+		return
+	}
+	if to := f.portOf(p.destination()); to != nil {
+		to.link.Write(p) // a link that takes no more loses the packet, as links do
+		l.passed.Add(bytes)
 		l.packets.Add(1)
 	}
 }

@@ -60,7 +60,6 @@ type segment []byte
 
 func (t segment) from() uint16    { return binary.BigEndian.Uint16(t) }
 func (t segment) to() uint16      { return binary.BigEndian.Uint16(t[2:]) }
-func (t segment) seq() uint32     { return binary.BigEndian.Uint32(t[4:]) }
 func (t segment) ack() uint32     { return binary.BigEndian.Uint32(t[8:]) }
 func (t segment) has(f byte) bool { return t[13]&f != 0 }
 func (t segment) payload() []byte { return t[int(t[12]>>4)*4:] }
