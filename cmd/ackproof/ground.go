@@ -20,10 +20,7 @@ func (f testFlags) stand(t *harness.Test) (done bool, err error) {
 		wanted = t.Schedule.Uses()
 	}
 	if t.Options.Backend == "" {
-		t.Options.Backend = simplest(wanted)
-		if slices.Contains(wanted, nemesis.Partition) && !movable(t.Options.System) {
-			t.Options.Backend = harness.BackendSandbox
-		}
+		t.Options.Backend = simplest(t.Options.System, wanted)
 	}
 	if t.Options.Backend == harness.BackendSandbox {
 		inside, code, err := sandbox.Enter()
@@ -54,8 +51,11 @@ func newSandbox() (nemesis.Backend, error) {
 	return b, nil
 }
 
-// simplest is the name of the first back end that has all those faults, of the last one if none has.
-func simplest(wanted []nemesis.Kind) string {
+// simplest is the name of the first back end that has all those faults for the system, of the last one if none has.
+func simplest(system string, wanted []nemesis.Kind) string {
+	if slices.Contains(wanted, nemesis.Partition) && !movable(system) {
+		return harness.BackendSandbox
+	}
 	proxies := nemesis.NewProxies()
 	defer proxies.Close()
 	if slices.ContainsFunc(wanted, func(k nemesis.Kind) bool { ok, _ := proxies.Can(k); return !ok }) {

@@ -39,6 +39,7 @@ func commands() []*cobra.Command {
 		newGateCommand(),
 		newBrokerCommand(),
 		newBenchCommand(),
+		newScenarioCommand(),
 		newFetchCommand(),
 		newConvertCommand(),
 		newDoctorCommand(),

@@ -228,19 +228,8 @@ func runTest(ctx context.Context, t harness.Test, f testFlags, stdout, stderr io
 	t.Open = openSystem(t.Options.System)
 	out, err := t.Run(ctx)
 	progress.Done()
-	var wrong harness.UsageError
-	var infra *harness.InfraError
-	switch {
-	case errors.As(err, &wrong):
-		return usagef("%v", err)
-	case errors.As(err, &infra):
-		message := "the infrastructure could not run: " + infra.Error()
-		if infra.Dir != "" {
-			message += "\nrun directory: " + infra.Dir
-		}
-		return exitError{code: model.ExitInfrastructure, message: message}
-	case err != nil:
-		return exitError{code: model.ExitCrash, message: err.Error()}
+	if err != nil {
+		return testFailed(err)
 	}
 	page := filepath.Join(out.Dir, "report.html")
 	if _, err := os.Stat(page); err != nil {
@@ -263,6 +252,23 @@ func runTest(ctx context.Context, t harness.Test, f testFlags, stdout, stderr io
 		return exitError{code: out.Results.Exit}
 	}
 	return nil
+}
+
+// testFailed is the error of the program for an error of a test's run.
+func testFailed(err error) error {
+	var wrong harness.UsageError
+	var infra *harness.InfraError
+	switch {
+	case errors.As(err, &wrong):
+		return usagef("%v", err)
+	case errors.As(err, &infra):
+		message := "the infrastructure could not run: " + infra.Error()
+		if infra.Dir != "" {
+			message += "\nrun directory: " + infra.Dir
+		}
+		return exitError{code: model.ExitInfrastructure, message: message}
+	}
+	return exitError{code: model.ExitCrash, message: err.Error()}
 }
 
 func orBackground(ctx context.Context) context.Context {

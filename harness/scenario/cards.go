@@ -1,0 +1,259 @@
+package scenario
+
+import (
+	"slices"
+	"time"
+
+	"ackproof/harness"
+	"ackproof/model"
+	"ackproof/nemesis"
+	"ackproof/nemesis/lossy"
+	"ackproof/systems"
+)
+
+// Names of systems.
+const (
+	reference = "reference"
+	kafka     = "kafka"
+)
+
+// Cards are all scenarios.
+func Cards() []Card {
+	return []Card{
+		acks1Isolation, acksAllIsolation, uncleanElection, cleanElection, powerLossOfAll, powerLossOfAllFlushed, kip966Off, kip966On, minISRElsewhere, lostAcksPlain,
+		lostAcksIdempotent, clean,
+	}
+}
+
+// Times in terms of a system's own.
+func session(t systems.Timers, times float64) int64 {
+	return int64(times * float64(t.Session.Milliseconds()))
+}
+
+// both are setups on both systems with three nodes.
+func both(onReference, onKafka Answer, lengthReference, lengthKafka time.Duration) []Setup {
+	return []Setup{
+		{System: reference, Expect: onReference, Nodes: 3, Time: lengthReference},
+		{System: kafka, Expect: onKafka, Nodes: 3, Time: lengthKafka},
+	}
+}
+
+// apart are setups whose control plane outlives the loss of all copies but one: the reference broker on five nodes, Kafka with a controller of its own. Where every node is
+// a controller too, the loss of two of three leaves no quorum, and no in-sync set changes any more.
+func apart(onReference, onKafka Answer, lengthReference, lengthKafka time.Duration, settings ...string) []Setup {
+	out := both(onReference, onKafka, lengthReference, lengthKafka)
+	out[0].Nodes = 5
+	out[1].Settings = map[string]string{"controllers": "1"}
+	for i := 0; i+1 < len(settings); i += 2 {
+		out[1].Settings[settings[i]] = settings[i+1]
+	}
+	return out
+}
+
+func only(system string, all []Setup) []Setup {
+	return slices.DeleteFunc(all, func(s Setup) bool { return s.System != system })
+}
+
+func at(fault int) *int { return &fault }
+
+const (
+	begin     = 2000 // ms of load before the first fault
+	patience  = 60_000
+	enough    = 100 // acknowledged records that a step waits for
+	shortDown = 500 // ms
+)
+
+// isolation cuts the leader off from all other nodes, together with half of the clients.
+func isolation(t systems.Timers) []nemesis.Fault {
+	cut := nemesis.Cut{Shape: nemesis.Isolate}
+	for c := 2; c <= clients; c += 2 {
+		cut.Clients = append(cut.Clients, c)
+	}
+	return []nemesis.Fault{{Kind: nemesis.Partition, Start: nemesis.Trigger{AfterMS: begin, AckedMore: enough, GiveUpMS: patience}, ForMS: session(t, 3.5),
+		Target: nemesis.Target{Role: nemesis.RoleLeader}, Cut: cut}}
+}
+
+var acks1Isolation = Card{
+	Name:     "acks-1-isolation",
+	Question: "With acks=1, what becomes of what a leader acknowledges while it is cut off?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows: "With acks=1 a record may be lost at any change of leader.",
+	Story: []string{"The leader and half of the clients are cut off from the other nodes for 3.5 sessions.",
+		"The others elect a leader; the old one goes on acknowledging to its side until the cut is healed, and then has to give up what it took."},
+	On:        both(Permitted, Permitted, 12*time.Second, 30*time.Second),
+	configure: func(o *harness.Options) { o.Acks, o.Idempotent = 1, false },
+	faults:    isolation,
+}
+
+var acksAllIsolation = Card{
+	Name:     "acks-all-isolation",
+	Question: "And with acks=all?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "Nothing: with acks=all and two copies in sync, no crash, pause or cut loses what was acknowledged.",
+	Story:     []string{"As acks-1-isolation."},
+	On:        both(Held, Held, 12*time.Second, 30*time.Second),
+	configure: func(*harness.Options) {},
+	faults:    isolation,
+}
+
+// lastReplica leaves the leader alone in the in-sync set, lets it acknowledge, kills it, and lets the others return first.
+func lastReplica(t systems.Timers) []nemesis.Fault {
+	return []nemesis.Fault{
+		{Kind: nemesis.Kill, Start: nemesis.Trigger{AfterMS: begin, AckedMore: enough, GiveUpMS: patience}, ForMS: patience, UntilFault: at(1), Target: nemesis.Target{Role: nemesis.RoleFollowers}},
+		{Kind: nemesis.Kill, Start: nemesis.Trigger{Fault: at(0), ISRAtMost: 1, AckedMore: enough, GiveUpMS: patience}, ForMS: session(t, 6), Target: nemesis.Target{Role: nemesis.RoleLeader}},
+	}
+}
+
+var uncleanElection = Card{
+	Name:     "unclean-election",
+	Question: "With unclean.leader.election.enable=true, what does an election cost?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows: "A copy that is not in sync may lead, and what it lacks is gone.",
+	Story: []string{"Both followers are killed; the leader is left alone in the in-sync set and goes on acknowledging (min.insync.replicas=1).",
+		"The leader is killed, the followers return first, and one of them leads. Six sessions later the old leader returns."},
+	On:        apart(Permitted, Permitted, 25*time.Second, 70*time.Second),
+	configure: func(o *harness.Options) { o.Unclean, o.MinISR = true, 1 },
+	faults:    lastReplica,
+}
+
+var cleanElection = Card{
+	Name:     "clean-election",
+	Question: "And with unclean elections off?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "No loss: nobody leads until the last member of the in-sync set is back.",
+	Story:     []string{"As unclean-election."},
+	On:        apart(Held, Held, 25*time.Second, 70*time.Second),
+	configure: func(o *harness.Options) { o.MinISR = 1 },
+	faults:    lastReplica,
+}
+
+// blackout takes the power of all nodes at once, and everything that was not flushed.
+func blackout(systems.Timers) []nemesis.Fault {
+	return []nemesis.Fault{{Kind: nemesis.PowerLoss, Start: nemesis.Trigger{AfterMS: 2 * begin, AckedMore: 2 * enough, GiveUpMS: patience}, ForMS: shortDown, Loss: lossy.LoseAll,
+		Target: nemesis.Target{Role: nemesis.RoleAll}}}
+}
+
+var powerLossOfAll = Card{
+	Name:     "power-loss-of-all",
+	Question: "With acks=all and the default flush, what does a power cut of the whole site cost?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "Everything that was not flushed, which by default is everything since the segment began; a real kernel writes back after about 30 s, this one never does.",
+	Story:     []string{"All nodes lose power at the same moment, and with it all that was not flushed; they return after half a second."},
+	On:        both(Permitted, Permitted, 14*time.Second, 40*time.Second),
+	configure: func(*harness.Options) {},
+	faults:    blackout,
+}
+
+var powerLossOfAllFlushed = Card{
+	Name:     "power-loss-of-all-flushed",
+	Question: "And with a flush before each acknowledgement (flush.messages=1)?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "Nothing.",
+	Story:     []string{"As power-loss-of-all."},
+	On:        both(Held, Held, 14*time.Second, 40*time.Second),
+	configure: func(o *harness.Options) { o.FlushEach = true },
+	faults:    blackout,
+}
+
+// lastStanding pauses the followers until they are out of the in-sync set, takes the power of the leader alone, and lets it return first. more is how many records
+// must have been acknowledged meanwhile.
+func lastStanding(more int64) func(systems.Timers) []nemesis.Fault {
+	return func(t systems.Timers) []nemesis.Fault {
+		return []nemesis.Fault{
+			{Kind: nemesis.Pause, Start: nemesis.Trigger{AfterMS: 2 * begin, AckedMore: 2 * enough, GiveUpMS: patience}, ForMS: session(t, 12), Target: nemesis.Target{Role: nemesis.RoleFollowers}},
+			{Kind: nemesis.PowerLoss, Start: nemesis.Trigger{Fault: at(0), AfterMS: session(t, 2.5), ISRAtMost: 1, AckedMore: more, GiveUpMS: patience}, ForMS: shortDown, Loss: lossy.LoseAll,
+				Target: nemesis.Target{Role: nemesis.RoleLeader}},
+		}
+	}
+}
+
+var lastStandingStory = []string{"Both followers are paused until they are out of the in-sync set, with everything that was acknowledged on their disks.",
+	"The leader alone loses its power and what it had not flushed, and returns first; the followers go on long after."}
+
+var kip966Off = Card{
+	Name:     "last-replica-power-loss",
+	Question: "Without eligible leader replicas (KIP-966), what can the power loss of one node cost?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "The last member of the in-sync set lost its log and may lead again: what it forgot is gone, on the copies that had it too.",
+	Story:     lastStandingStory,
+	On:        only(kafka, apart(Permitted, Permitted, 0, 75*time.Second, "elr", "off")),
+	configure: func(*harness.Options) {},
+	faults:    lastStanding(0),
+}
+
+var kip966On = Card{
+	Name:     "last-replica-power-loss-elr",
+	Question: "And with them?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "No loss by the unclean restart of fewer nodes than min.insync.replicas: the one that forgot does not lead before an eligible one is back.",
+	Story:     lastStandingStory,
+	On:        apart(Held, Held, 30*time.Second, 75*time.Second),
+	configure: func(*harness.Options) {},
+	faults:    lastStanding(0),
+}
+
+var minISRElsewhere = Card{
+	Name:     "min-insync-from-controller",
+	Question: "min.insync.replicas=2 is in the files of the brokers. Does it hold?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows: "With eligible leader replicas the file of the controller decides: without the line there, one copy in sync is enough, and what it alone had goes with it.",
+	Story: append([]string{"The topic has no setting of its own, the files of the brokers say 2, the file of the controller says nothing. The leader goes on acknowledging alone."},
+		lastStandingStory...),
+	On:        only(kafka, apart(Permitted, Permitted, 0, 75*time.Second, "min-insync-in", "brokers")),
+	configure: func(*harness.Options) {},
+	faults:    lastStanding(enough),
+}
+
+// lostAcks loses acknowledgements on their way to all clients and then kills the leader, so that clients try again elsewhere; three times.
+func lostAcks(t systems.Timers) []nemesis.Fault {
+	cut := nemesis.Cut{Shape: nemesis.ClientLink}
+	for c := 1; c <= clients; c++ {
+		cut.Clients = append(cut.Clients, c)
+	}
+	var out []nemesis.Fault
+	for i := range 3 {
+		start := nemesis.Trigger{AfterMS: begin, AckedMore: enough, GiveUpMS: patience}
+		if i > 0 {
+			start = nemesis.Trigger{Fault: at(2*i - 1), Healed: true, AfterMS: session(t, 0.5), Recovered: true, GiveUpMS: patience}
+		}
+		out = append(out,
+			nemesis.Fault{Kind: nemesis.Partition, Start: start, ForMS: session(t, 0.8), Target: nemesis.Target{Role: nemesis.RoleLeader}, Cut: cut},
+			nemesis.Fault{Kind: nemesis.Kill, Start: nemesis.Trigger{Fault: at(2 * i), AfterMS: session(t, 0.2)}, ForMS: session(t, 1), Target: nemesis.Target{Role: nemesis.RoleSame}})
+	}
+	return out
+}
+
+var lostAcksStory = []string{"Three times: the answers of the leader are lost on their way to all clients, and then it is killed. The clients send again, to its successor."}
+
+var lostAcksPlain = Card{
+	Name:     "lost-acks",
+	Question: "Without idempotence, what becomes of records whose acknowledgement was lost?",
+	Claim:    model.NoDuplicate, Anomaly: model.Duplicate,
+	Allows:    "Producers that try again write twice what was written already.",
+	Story:     lostAcksStory,
+	On:        both(Permitted, Permitted, 30*time.Second, 75*time.Second),
+	configure: func(o *harness.Options) { o.Idempotent = false },
+	faults:    lostAcks,
+}
+
+var lostAcksIdempotent = Card{
+	Name:     "lost-acks-idempotent",
+	Question: "And with it?",
+	Claim:    model.NoDuplicate, Anomaly: model.Duplicate,
+	Allows:    "Nothing: the broker knows what it has, and so does its successor.",
+	Story:     lostAcksStory,
+	On:        both(Held, Held, 30*time.Second, 75*time.Second),
+	configure: func(*harness.Options) {},
+	faults:    lostAcks,
+}
+
+var clean = Card{
+	Name:     "clean",
+	Question: "Does a careful configuration hold whatever happens to the nodes and the network?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "Nothing.",
+	Story:     []string{"Kills, pauses and partitions of all shapes, drawn from the seed, for minutes."},
+	On:        both(Held, Held, 2*time.Minute, 3*time.Minute),
+	configure: func(o *harness.Options) { o.Partitions = 6 },
+	kinds:     nemesis.ProcessKinds(),
+}
