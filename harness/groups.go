@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -23,6 +24,8 @@ const WorkloadGroup = "group"
 
 const (
 	groupMembers = 3
+	// stormBound is how long a group may go without progress in a storm of rebalances: several rounds that wait for members which are gone, with the sessions of the systems' tests.
+	stormBound = 15 * time.Second
 	// groupDrainBound bounds the reading of what is left by one member: its join has to outlast the sessions of those that are gone.
 	groupDrainBound = 60 * time.Second
 )
@@ -33,8 +36,9 @@ func (r *run) prepareGroups() {
 		return
 	}
 	session := r.timers.GroupSession
+	members := cmp.Or(r.Options.Members, groupMembers)
 	c := group.Config{
-		Log: r.config, Groups: group.Groups(r.id), Members: groupMembers, Before: r.Options.Commit == model.CommitBefore,
+		Log: r.config, Groups: group.Groups(r.id), Members: members, Static: members / 3, Storm: r.Options.Storm, Before: r.Options.Commit == model.CommitBefore,
 		Session: session, Rebalance: session, Heartbeat: session / 8,
 	}
 	r.groups = group.New(c, r.workload, r.journal)
@@ -81,7 +85,21 @@ func (r *run) asked(c model.Claim) bool {
 
 // groupsAnswer demands that every group has a coordinator that tells its committed offsets; it returns what does not work when the bound has passed.
 func (r *run) groupsAnswer(ctx context.Context, links map[int32]string, bound time.Duration) []string {
-	return r.everyGroup(ctx, func(g group.Group, env *sockets.Env) string { return r.groups.Answers(g, env, links, bound) })
+	complaints := r.everyGroup(ctx, func(g group.Group, env *sockets.Env) string { return r.groups.Answers(g, env, links, bound) })
+	return append(complaints, r.stalls()...)
+}
+
+// stalls says which groups went without progress for too long in a storm that no fault disturbed.
+func (r *run) stalls() []string {
+	if r.groups == nil {
+		return nil
+	}
+	longest, complaints := r.groups.Stalls(time.Duration(r.contract.GroupBoundMS) * time.Millisecond)
+	r.facts.GroupsStalledMS = longest.Milliseconds()
+	if !r.Options.Storm || len(r.schedule.Faults) > 0 {
+		return nil
+	}
+	return complaints
 }
 
 // drainGroups lets every group read on to the end.

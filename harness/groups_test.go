@@ -196,6 +196,9 @@ func TestAGroupCanBeGivenOnlyWhatTheLogKeeps(t *testing.T) {
 		"clean elections":  group(func(o *Options) { o.Unclean = true }),
 		"after or before":  group(func(o *Options) { o.Commit = "never" }),
 		"--workload group": group(func(o *Options) { o.Workload = "log" }),
+		"--commit is":      group(func(o *Options) { o.Workload = "log" }),
+		"them with --work": group(func(o *Options) { o.Workload, o.Commit, o.Storm = "log", "", true }),
+		"--members is 201": group(func(o *Options) { o.Members = 201 }),
 	} {
 		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, expected an error with %q", o, err, want)

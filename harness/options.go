@@ -53,8 +53,10 @@ type Options struct {
 	Require   bool          `json:"require,omitempty"`
 	Seed      int64         `json:"seed"`
 	Plant     string        `json:"plant,omitempty"`
-	Commit    string        `json:"commit,omitempty"` // of the workload group: model.CommitAfter, CommitBefore
-	KeepGoing bool          `json:"keep_going"`       // do not end the load when a violation is certain
+	Commit    string        `json:"commit,omitempty"`  // of the workload group: model.CommitAfter, CommitBefore
+	Members   int           `json:"members,omitempty"` // of each group; 0: 3
+	Storm     bool          `json:"storm,omitempty"`   // members of groups live for moments only
+	KeepGoing bool          `json:"keep_going"`        // do not end the load when a violation is certain
 	Claims    []model.Claim `json:"claims,omitempty"`
 	// Settings are what only the system under test knows, by name; see its package.
 	Settings map[string]string `json:"settings,omitempty"`
@@ -86,6 +88,7 @@ const (
 	maxPartitions = 256
 	maxClients    = 128
 	maxTime       = 24 * time.Hour
+	maxMembers    = 200
 )
 
 // Validate returns a UsageError for the first thing that makes no sense.
@@ -128,6 +131,10 @@ func (o Options) Validate() error {
 		return usage("--commit is %q with --workload %s, expected it with --workload %s only", o.Commit, o.Workload, WorkloadGroup)
 	case o.Workload == WorkloadGroup && o.Commit != model.CommitAfter && o.Commit != model.CommitBefore:
 		return usage("--commit is %q, expected %s or %s", o.Commit, model.CommitAfter, model.CommitBefore)
+	case o.Workload != WorkloadGroup && (o.Members != 0 || o.Storm):
+		return usage("--members is %d and --storm %t with --workload %s, expected them with --workload %s only", o.Members, o.Storm, o.Workload, WorkloadGroup)
+	case o.Members < 0 || o.Members > maxMembers:
+		return usage("--members is %d, expected 1 to %d", o.Members, maxMembers)
 	case o.Workload == WorkloadGroup && (o.Acks != -1 || o.Unclean):
 		return usage("--workload %s with --acks %d and unclean election %t, expected --acks all and clean elections: a group can be given only what the log keeps", WorkloadGroup, o.Acks, o.Unclean)
 	case o.System == "reference" && len(o.Settings) > 0:
@@ -175,6 +182,9 @@ func (o Options) Contract() model.Contract {
 // extended adds to the contract of a log what the workload can observe besides.
 func (o Options) extended(c model.Contract) model.Contract {
 	if o.Workload == WorkloadGroup {
+		if o.Storm {
+			c.GroupBoundMS = stormBound.Milliseconds()
+		}
 		return model.GroupContract(c, o.Commit)
 	}
 	return c

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,6 +36,8 @@ type simFlags struct {
 	time     time.Duration
 	workload string
 	commit   string
+	members  int
+	storm    bool
 	nemesis  string
 	plant    string
 	schedule string
@@ -72,6 +75,8 @@ or no fault had an effect; 254 wrong usage; 255 ackproof itself is at fault.`,
 	flags.DurationVar(&f.time, "time", 0, "virtual length of the load, a Go duration (default: drawn from the seed, 6s to 18s)")
 	flags.StringVar(&f.workload, "workload", "log", "what clients do: "+strings.Join(harness.Workloads, ", "))
 	flags.StringVar(&f.commit, "commit", "", "workload group: members commit before or after they process (default: drawn from the seed)")
+	flags.IntVar(&f.members, "members", 0, "workload group: members of each group (default: drawn from the seed)")
+	flags.BoolVar(&f.storm, "storm", false, "workload group: a storm of rebalances, members live for moments and are slow")
 	flags.StringVar(&f.nemesis, "nemesis", "", "kinds of faults, separated by commas, or none (default: drawn from the seed)")
 	flags.StringVar(&f.plant, "plant", "", "plant a bug in the reference broker, by id or name; needs a binary built with -tags failpoints")
 	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed; the run.json of a test brings its configuration along")
@@ -213,6 +218,12 @@ func (f simFlags) flags() string {
 	if f.workload != "log" {
 		fmt.Fprintf(&b, " --workload %s", f.workload)
 	}
+	if f.members > 0 {
+		fmt.Fprintf(&b, " --members %d", f.members)
+	}
+	if f.storm {
+		b.WriteString(" --storm")
+	}
 	for _, x := range []struct{ name, value string }{{"commit", f.commit}, {"nemesis", f.nemesis}, {"plant", f.plant}, {"schedule", f.schedule}} {
 		if x.value != "" {
 			fmt.Fprintf(&b, " --%s %s", x.name, x.value)
@@ -234,7 +245,7 @@ func (f *simFlags) drawing(changed func(string) bool) (func(int64) sim.Case, err
 		return nil, usagef("--time is %v, expected 100ms to 24h", f.time)
 	}
 	if f.casePath != "" {
-		for _, other := range []string{"seed", "seeds", "from", "time", "workload", "commit", "nemesis", "schedule"} {
+		for _, other := range []string{"seed", "seeds", "from", "time", "workload", "commit", "members", "storm", "nemesis", "schedule"} {
 			if changed(other) {
 				return nil, usagef("--%s with --case, expected one or the other: a case says everything", other)
 			}
@@ -296,8 +307,10 @@ func (f *simFlags) checkWorkload() error {
 	switch {
 	case !slices.Contains(harness.Workloads, f.workload):
 		return usagef("--workload is %q, expected one of: %s", f.workload, strings.Join(harness.Workloads, ", "))
-	case f.commit != "" && f.workload != harness.WorkloadGroup:
-		return usagef("--commit with --workload %s, expected it with --workload %s only", f.workload, harness.WorkloadGroup)
+	case (f.commit != "" || f.members != 0 || f.storm) && f.workload != harness.WorkloadGroup:
+		return usagef("--commit, --members or --storm with --workload %s, expected them with --workload %s only", f.workload, harness.WorkloadGroup)
+	case f.members < 0:
+		return usagef("--members is %d, expected at least 1", f.members)
 	case f.commit != "" && f.commit != model.CommitAfter && f.commit != model.CommitBefore:
 		return usagef("--commit is %q, expected %s or %s", f.commit, model.CommitAfter, model.CommitBefore)
 	}
@@ -313,6 +326,10 @@ func (f *simFlags) swarm(seed int64, kinds []nemesis.Kind) sim.Case {
 	if f.commit != "" {
 		c.Groups.Before = f.commit == model.CommitBefore
 	}
+	if f.members > 0 {
+		c.Groups.Members, c.Groups.Static = f.members, min(c.Groups.Static, f.members)
+	}
+	c.Groups.Storm = c.Groups.Storm || f.storm
 	return c
 }
 
@@ -343,7 +360,7 @@ func (f *simFlags) carriedOver() (func(int64) sim.Case, error) {
 		}
 		if o.Workload == harness.WorkloadGroup {
 			g := sim.DefaultGroups()
-			g.Before = o.Commit == model.CommitBefore
+			g.Before, g.Storm, g.Members = o.Commit == model.CommitBefore, o.Storm, cmp.Or(o.Members, g.Members)
 			c = c.WithGroups(g)
 		}
 		return c

@@ -93,6 +93,8 @@ itself is at fault.`,
 	flags.StringVar(&f.backend, "backend", "auto", "what the run stands on: proxies (plain processes), sandbox (namespaces of its own, without root), or\nauto: the first of them that has all faults that are wanted")
 	flags.BoolVar(&o.Require, "require", false, "do not begin when a fault that is wanted cannot be injected here (exit 3)")
 	flags.StringVar(&o.Commit, "commit", "", "when the members of --workload group commit: after they have processed, or before (default after)")
+	flags.IntVar(&o.Members, "members", 0, "members of each group of --workload group (default 3)")
+	flags.BoolVar(&o.Storm, "storm", false, "--workload group goes through a storm of rebalances: members live for moments and are slow")
 	flags.Int64Var(&o.Seed, "seed", 0, "what workload and faults are drawn from (default random, printed first)")
 	flags.StringVar(&f.schedule, "schedule", "", "file with the faults (JSON), instead of drawing them from the seed")
 	flags.StringVar(&f.replay, "replay", "", "run directory whose test is to be repeated; no flag of the test itself may be given with it")
@@ -143,6 +145,9 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 		if len(o.Nemesis) == 0 {
 			return t, usagef("--nemesis is empty, expected none or a list of kinds (ackproof doctor names them)")
 		}
+	}
+	if changed("members") && o.Members < 1 {
+		return t, usagef("--members is %d, expected at least 1", o.Members)
 	}
 	if o.Workload == harness.WorkloadGroup && !changed("commit") {
 		o.Commit = model.CommitAfter
