@@ -58,6 +58,21 @@ type Machine struct {
 	Disk Disk
 }
 
+// CanToProcess is Backend.Can for the kinds that take no more than Machine.Process, on any back end. known: the kind is one of them.
+func CanToProcess(k Kind) (ok bool, how string, known bool) {
+	switch k {
+	case CPUStarve:
+		return true, "SIGSTOP and SIGCONT by turns, 100 ms long together", true
+	case Descriptors, Memory:
+		ok, how = limitsAvailable()
+	case ClockSkew, ClockDrift, ClockStrobe:
+		ok, how = vdso.Available()
+	default:
+		return false, "", false
+	}
+	return ok, how, true
+}
+
 // Proxies is the portable back end: processes on loopback, stream proxies between them, signals.
 type Proxies struct {
 	*process.Loopback
@@ -78,6 +93,9 @@ func (*Proxies) Machine(n systems.Node) Machine { return Machine{Process: n.PID(
 
 // Can implements Backend.
 func (*Proxies) Can(k Kind) (ok bool, how string) {
+	if ok, how, known := CanToProcess(k); known {
+		return ok, how
+	}
 	switch k {
 	case Kill:
 		return true, "SIGKILL, and a restart with the same address and data"
@@ -85,8 +103,6 @@ func (*Proxies) Can(k Kind) (ok bool, how string) {
 		return true, "SIGSTOP and SIGCONT"
 	case Partition:
 		return true, "stream proxies on loopback between all parties"
-	case ClockSkew, ClockDrift, ClockStrobe:
-		return vdso.Available()
 	case MachineDeath:
 		return true, "the proxies hold all links of the node, then SIGKILL"
 	}

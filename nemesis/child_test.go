@@ -51,14 +51,15 @@ func serveChild(addr string) {
 	fmt.Println("listening")
 	for {
 		c, err := l.Accept()
-		if err != nil {
-			os.Exit(1)
+		if err != nil { // out of descriptors
+			time.Sleep(5 * time.Millisecond)
+			continue
 		}
 		go echo(c)
 	}
 }
 
-// echo answers every frame (length, bytes) with itself.
+// echo answers every frame (length, bytes) with itself, "time" with the time, and "eat!" by taking all memory that there is.
 func echo(c net.Conn) {
 	defer c.Close()
 	var size [4]byte
@@ -71,11 +72,21 @@ func echo(c net.Conn) {
 		if _, err := io.ReadFull(c, frame[4:]); err != nil {
 			return
 		}
+		switch string(frame[4:]) {
+		case "time":
+			frame = binary.BigEndian.AppendUint64([]byte{0, 0, 0, 8}, uint64(time.Now().UnixNano()))
+		case "eat!":
+			for {
+				eaten = append(eaten, make([]byte, 1<<20))
+			}
+		}
 		if _, err := c.Write(frame); err != nil {
 			return
 		}
 	}
 }
+
+var eaten [][]byte
 
 func pingFrame(c net.Conn) error {
 	out := []byte{0, 0, 0, 4, 'p', 'i', 'n', 'g'}
@@ -162,6 +173,18 @@ func (c *cluster) Contract() model.Contract    { return model.Contract{} }
 func (c *cluster) TopicID() [16]byte           { return [16]byte{} }
 func (c *cluster) Ping(conn net.Conn) error    { return pingFrame(conn) }
 
+// Time implements systems.Timekeeper.
+func (c *cluster) Time(conn net.Conn, _ systems.Node) (time.Time, error) {
+	if _, err := conn.Write([]byte{0, 0, 0, 4, 't', 'i', 'm', 'e'}); err != nil {
+		return time.Time{}, err
+	}
+	var in [12]byte
+	if _, err := io.ReadFull(conn, in[:]); err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(in[4:]))), nil
+}
+
 func (c *cluster) Timers() systems.Timers {
 	return systems.Timers{Session: 300 * time.Millisecond, Lag: 400 * time.Millisecond, Fetch: 20 * time.Millisecond}
 }
@@ -209,6 +232,7 @@ func (n *child) ID() int       { return n.id }
 func (n *child) Data() string  { return "" }
 func (n *child) Name() string  { return fmt.Sprintf("n%d", n.id) }
 func (n *child) Addr() string  { return n.addr }
+func (n *child) Expect()       {}
 func (n *child) Pause() error  { return n.signal(syscall.SIGSTOP) }
 func (n *child) Resume() error { return n.signal(syscall.SIGCONT) }
 
@@ -222,7 +246,12 @@ func (n *child) PID() int {
 	if n.cmd == nil {
 		return 0
 	}
-	return n.cmd.Process.Pid
+	select {
+	case <-n.gone: // by itself
+		return 0
+	default:
+		return n.cmd.Process.Pid
+	}
 }
 
 func (n *child) Start(context.Context) error {

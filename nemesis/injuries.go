@@ -13,6 +13,12 @@ func newInjury(w wound) injury {
 		return &badDisk{wound: w}
 	case MachineDeath:
 		return &machineDeath{wound: w}
+	case CPUStarve:
+		return &starved{wound: w}
+	case Descriptors:
+		return &noDescriptors{wound: w}
+	case Memory:
+		return &noMemory{kill{wound: w}}
 	case ClockSkew, ClockDrift, ClockStrobe:
 		return &wrongClock{wound: w}
 	}

@@ -130,9 +130,11 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "amount_ms", fmt.Sprintf("milliseconds that the clock gains per second or, negative, loses, at most %d", maxDriftMS)
 	case f.Kind.ofClock() && (f.AmountMS == 0 || f.AmountMS < -maxSkewMS || f.AmountMS > maxSkewMS):
 		return "amount_ms", fmt.Sprintf("milliseconds to put the clock forward or, negative, back, at most %d", maxSkewMS)
+	case f.Kind == CPUStarve && (f.AmountMS < 1 || f.AmountMS > maxStarveMS):
+		return "amount_ms", fmt.Sprintf("milliseconds that the node runs of each %d, 1 to %d", starvePeriod.Milliseconds(), maxStarveMS)
 	case f.Kind == PacketDelay && (f.AmountMS < 1 || f.AmountMS > maxDelayMS):
 		return "amount_ms", fmt.Sprintf("1 to %d milliseconds per packet", maxDelayMS)
-	case f.Kind != DiskSlow && f.Kind != PacketDelay && !f.Kind.ofClock() && f.AmountMS != 0:
+	case f.Kind != DiskSlow && f.Kind != PacketDelay && f.Kind != CPUStarve && !f.Kind.ofClock() && f.AmountMS != 0:
 		return "amount_ms", fmt.Sprintf("nothing for a %s", f.Kind)
 	case f.Kind.ofShare() && (f.Percent < 1 || f.Percent > 100):
 		return "percent", "1 to 100 percent of the packets"

@@ -4,15 +4,15 @@ import "time"
 
 // Processes are the presets of real systems only: what one process can be made to suffer that the simulator has no counterpart for.
 func Processes() []Preset {
-	return []Preset{DriftOfAll, StrobeOfLeader}
+	return []Preset{DriftOfReplicas, StrobeOfLeader, StarvedLeader, StarvedController, NoDescriptors, NoMemory}
 }
 
-// DriftOfAll makes all clocks run fast or slow, each by the same.
-var DriftOfAll = Preset{
-	Name: "drift-of-all", Nodes: 2,
-	Why: "The clocks of all nodes drift from the truth, and a leader dies: sessions and time-outs must be measured on a clock that nobody sets.",
+// DriftOfReplicas makes the clocks of a partition's replicas run fast or slow.
+var DriftOfReplicas = Preset{
+	Name: "drift-of-replicas", Nodes: 2,
+	Why: "The clocks of the replicas drift from the truth, and a leader dies: sessions and time-outs must be measured on a clock that nobody sets.",
 	Steps: []PresetStep{
-		{Kind: ClockDrift, Role: RoleAll, For: sessions(1, 2), Amount: plain(50*time.Millisecond, 200*time.Millisecond)},
+		{Kind: ClockDrift, Role: RoleInSync, For: sessions(1, 2), Amount: plain(50*time.Millisecond, 200*time.Millisecond)},
 		{Kind: Kill, Role: RoleLeader, After: sessions(0.2, 0.6), For: sessions(0.3, 0.8)},
 	},
 }
@@ -22,4 +22,35 @@ var StrobeOfLeader = Preset{
 	Name:  "strobe-of-leader",
 	Why:   "The leader's clock jumps to and fro all the time: nothing may be taken for older or newer by what time it was.",
 	Steps: []PresetStep{{Kind: ClockStrobe, Role: RoleLeader, For: sessions(0.5, 1.2), Amount: sessions(0.3, 4)}},
+}
+
+// StarvedLeader leaves the leader next to no processor.
+var StarvedLeader = Preset{
+	Name: "starved-leader", Nodes: 2,
+	Why: "The leader hardly runs: it is late with everything and not silent for long, so that it may be taken for dead and for living by turns; then it dies.",
+	Steps: []PresetStep{
+		{Kind: CPUStarve, Role: RoleLeader, For: sessions(0.8, 1.5), Amount: plain(2*time.Millisecond, 20*time.Millisecond)},
+		{Kind: Kill, Role: RoleSame, After: sessions(0.3, 0.7), For: sessions(0.3, 0.9)},
+	},
+}
+
+// StarvedController leaves the controller next to no processor.
+var StarvedController = Preset{
+	Name: "starved-controller", Nodes: 3,
+	Why:   "The controller hardly runs: elections and changes of the in-sync sets are late, and must still be one after the other.",
+	Steps: []PresetStep{{Kind: CPUStarve, Role: RoleController, For: sessions(0.8, 1.5), Amount: plain(2*time.Millisecond, 20*time.Millisecond)}},
+}
+
+// NoDescriptors leaves the leader no descriptor.
+var NoDescriptors = Preset{
+	Name:  "no-descriptors",
+	Why:   "The leader can open nothing more, neither file nor connection: what it holds open goes on, and nothing that it acknowledged may hang on what it could not open.",
+	Steps: []PresetStep{{Kind: Descriptors, Role: RoleLeader, For: sessions(0.5, 1.2)}},
+}
+
+// NoMemory refuses the leader memory.
+var NoMemory = Preset{
+	Name: "no-memory", Nodes: 2,
+	Why:   "The leader is refused memory and ends in the middle of whatever it was doing.",
+	Steps: []PresetStep{{Kind: Memory, Role: RoleLeader, For: sessions(0.8, 1.5)}},
 }

@@ -27,6 +27,7 @@ type Fault struct {
 	StaggerMS int64  `json:"stagger_ms,omitempty"`
 	Target    Target `json:"target"`
 	// AmountMS is how much: of a disk-slow per flush, of a clock-skew or clock-strobe, of a clock-drift per second, of a packet-delay; that of a clock may be negative.
+	// Of a cpu-starve, it is how long the node runs in each 100 ms.
 	AmountMS int64 `json:"amount_ms,omitempty"`
 	// Percent of the packets, of a kind that says so; BytesPerSecond of a link-rate; Shuffle of a link-clog: what waited goes on in any order.
 	Percent        int   `json:"percent,omitempty"`
@@ -60,6 +61,9 @@ const (
 
 	// Of real systems only.
 
+	CPUStarve   Kind = "cpu-starve"   // the node runs AmountMS of each 100 ms
+	Descriptors Kind = "descriptors"  // the node can open no file and no connection more; healed by the old limit
+	Memory      Kind = "memory"       // the node gets no memory beyond what it has; healed by a restart
 	ClockDrift  Kind = "clock-drift"  // the node's clock gains AmountMS per second, and jumps back
 	ClockStrobe Kind = "clock-strobe" // the node's clock jumps by AmountMS and back, over and over
 	// MachineDeath is a kill of which the others hear nothing: all links are cut first, and stay cut until the node runs again.
@@ -87,6 +91,7 @@ func SimulatedKinds() []Kind {
 // AllKinds are all kinds, those that the simulator has first.
 func AllKinds() []Kind {
 	return append(SimulatedKinds(), ClockDrift, ClockStrobe, MachineDeath,
+		CPUStarve, Descriptors, Memory,
 		PacketDelay, PacketLoss, PacketDuplicate, PacketReorder, PacketCorrupt, LinkRate, LinkClog)
 }
 

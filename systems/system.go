@@ -167,6 +167,12 @@ type PartitionRoles struct {
 	Offline     []int
 }
 
+// Mortal is a node whose process a fault can make end by itself.
+type Mortal interface {
+	// Expect says that the node's present process may end at any moment because a fault makes it: then Alive gives no reason for its end.
+	Expect()
+}
+
 // Timekeeper is what a system offers so that faults of the clock can prove their effect.
 type Timekeeper interface {
 	// Time asks the node at the other end of conn what time it takes it to be. It needs no role; the caller sets the deadline of conn.

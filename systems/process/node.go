@@ -49,6 +49,8 @@ type process struct {
 	stdin io.Closer
 	gone  chan struct{} // closed when it has been waited for
 	err   error         // of waiting; constant once gone is closed
+
+	expected bool // its end is a fault's doing; under the node's mu
 }
 
 // New makes a node, which does not run yet, and its folder.
@@ -145,9 +147,11 @@ func (n *Node) Start(ctx context.Context) error {
 func (n *Node) over(p *process) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.process == p { // nobody asked for it
+	if n.process == p { // nobody asked for it, unless a fault did
 		n.process = nil
-		n.ended = fmt.Errorf("pid %d ended by itself: %v", p.cmd.Process.Pid, p.cmd.ProcessState)
+		if !p.expected {
+			n.ended = fmt.Errorf("pid %d ended by itself: %v", p.cmd.Process.Pid, p.cmd.ProcessState)
+		}
 	}
 	p.stdin.Close()
 	close(p.gone)
@@ -230,6 +234,15 @@ func signal(p *process, s syscall.Signal) error {
 		return fmt.Errorf("send %v to process group %d: %w", s, p.cmd.Process.Pid, err)
 	}
 	return nil
+}
+
+// Expect implements systems.Mortal.
+func (n *Node) Expect() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process != nil {
+		n.process.expected = true
+	}
 }
 
 // Alive implements systems.Node.

@@ -1,0 +1,238 @@
+package nemesis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"ackproof/model"
+	"ackproof/systems"
+)
+
+// able skips the test where the machine refuses the kind.
+func able(t *testing.T, k Kind) {
+	t.Helper()
+	if ok, why := (&Proxies{}).Can(k); !ok {
+		t.Skipf("%s: %s", k, why)
+	}
+}
+
+func TestEachFaultOfAProcessProvesItsEffect(t *testing.T) {
+	c := newCluster(t, 2, 1)
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
+	one := Target{Role: RoleNode, Node: 1}
+	for _, x := range []struct {
+		fault Fault
+		proof []string
+	}{
+		{Fault{Kind: ClockSkew, ForMS: 60, AmountMS: 3000}, []string{"expected +3000", "afterwards +0 ms"}},
+		{Fault{Kind: ClockSkew, ForMS: 60, AmountMS: -90}, []string{"expected -90", "afterwards +0 ms"}},
+		{Fault{Kind: ClockDrift, ForMS: 400, AmountMS: 250}, []string{"tells a time that is +1", "afterwards +0 ms"}},
+		{Fault{Kind: ClockDrift, ForMS: 400, AmountMS: -250}, []string{"tells a time that is -1", "afterwards +0 ms"}},
+		{Fault{Kind: ClockStrobe, ForMS: 250, AmountMS: 700}, []string{"expected +700", "times, afterwards +0 ms"}},
+		{Fault{Kind: CPUStarve, ForMS: 700, AmountMS: 5}, []string{"ran 5 of each 100 ms"}},
+		{Fault{Kind: Descriptors, ForMS: 250}, []string{"served an open connection and no new one, a new one again"}},
+	} {
+		t.Run(fmt.Sprintf("%s %d", x.fault.Kind, x.fault.AmountMS), func(t *testing.T) {
+			able(t, x.fault.Kind)
+			before, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", c.nodes[0].PID()))
+			if err != nil && x.fault.Kind == Descriptors {
+				t.Skip(err)
+			}
+			x.fault.Target = one
+			results, _ := run(t, r, x.fault)
+			if !results[0].Effective {
+				t.Errorf("%+v, expected an effect", results[0])
+			}
+			for _, p := range x.proof {
+				if !strings.Contains(results[0].Proof, p) {
+					t.Errorf("proof %q lacks %q", results[0].Proof, p)
+				}
+			}
+			if after, _ := os.ReadFile(fmt.Sprintf("/proc/%d/limits", c.nodes[0].PID())); string(after) != string(before) {
+				t.Errorf("limits are\n%s\nand were\n%s", after, before)
+			}
+		})
+	}
+	if err := r.Heal(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// ask the node for the time; how far it is off.
+func (c *cluster) off(n *child) time.Duration {
+	c.t.Helper()
+	conn, err := net.Dial("tcp", n.addr)
+	if err != nil {
+		c.t.Error(err)
+		return 0
+	}
+	defer conn.Close()
+	its, err := c.Time(conn, n)
+	if err != nil {
+		c.t.Error(err)
+	}
+	return time.Until(its)
+}
+
+func TestOnlyTheTargetHasAWrongClockAlsoAfterARestart(t *testing.T) {
+	able(t, ClockSkew)
+	c := newCluster(t, 2, 1)
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
+	one, zero := Target{Role: RoleNode, Node: 1}, 0
+	seen := false
+	r.Event = func(s FaultStep) {
+		if s.Fault == 1 && s.Step == Healed {
+			eventually(t, "a restarted node has the wrong clock of the one before", func() bool { return c.off(c.nodes[0]) > time.Minute })
+			seen = true
+		}
+		if s.Step == Began {
+			if off := c.off(c.nodes[1]); off.Abs() > 10*time.Second {
+				t.Errorf("the neighbour is off by %v", off)
+			}
+		}
+	}
+	r.Run(t.Context(), Schedule{Version: 1, Faults: []Fault{
+		{Kind: ClockSkew, ForMS: 700, AmountMS: 3_600_000, Target: one},
+		{Kind: Kill, ForMS: 20, Target: one, Start: Trigger{Fault: &zero, AfterMS: 50}},
+	}})
+	if !seen {
+		t.Error("the node was not killed")
+	}
+	if off := c.off(c.nodes[0]); off.Abs() > 10*time.Second {
+		t.Errorf("the clock is off by %v after the heal", off)
+	}
+}
+
+// What several faults want of one clock adds up, and what one of them had is taken away at its end.
+func TestWrongClocksAddUp(t *testing.T) {
+	able(t, ClockSkew)
+	c := newCluster(t, 1, 1)
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
+	one, zero := Target{Role: RoleNode, Node: 1}, 0
+	both := make(chan time.Duration, 1)
+	r.Event = func(s FaultStep) {
+		if s.Fault == 1 && s.Step == Began {
+			both <- c.off(c.nodes[0])
+		}
+	}
+	r.Run(t.Context(), Schedule{Version: 1, Faults: []Fault{
+		{Kind: ClockSkew, ForMS: 300, AmountMS: 3_600_000, Target: one},
+		{Kind: ClockSkew, ForMS: 50, AmountMS: 7_200_000, Target: one, Start: Trigger{Fault: &zero, AfterMS: 50}},
+	}})
+	if off := <-both; (off - 3*time.Hour).Abs() > time.Minute {
+		t.Errorf("off by %v, expected 3 h", off)
+	}
+	if off := c.off(c.nodes[0]); off.Abs() > 10*time.Second {
+		t.Errorf("the clock is off by %v after the heal", off)
+	}
+}
+
+// A pause lasts although other faults stop the node and let it go all the time.
+func TestStopsOfSeveralFaultsAddUp(t *testing.T) {
+	c := newCluster(t, 1, 1)
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
+	one, zero := Target{Role: RoleNode, Node: 1}, 0
+	results, _ := run(t, r,
+		Fault{Kind: CPUStarve, ForMS: 900, AmountMS: 50, Target: one},
+		Fault{Kind: Pause, ForMS: 300, Target: one, Start: Trigger{Fault: &zero, AfterMS: 60}},
+	)
+	if !results[1].Effective {
+		t.Errorf("%+v, expected a pause that lasts", results[1])
+	}
+	if state := processState(c.nodes[0].PID()); state == "T" {
+		t.Error("the node stands still after the heal")
+	}
+}
+
+func TestWantOfMemoryEndsTheNodeAndIsHealed(t *testing.T) {
+	able(t, Memory)
+	c := newCluster(t, 1, 1)
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
+	fault := Fault{Kind: Memory, ForMS: 2000, Target: Target{Role: RoleNode, Node: 1}}
+	first := c.nodes[0].PID()
+	r.Event = func(s FaultStep) {
+		if s.Step == Began {
+			if conn, err := net.Dial("tcp", c.nodes[0].addr); err == nil {
+				t.Cleanup(func() { conn.Close() })
+				conn.Write([]byte{0, 0, 0, 4, 'e', 'a', 't', '!'})
+			}
+		}
+	}
+	results := r.Run(t.Context(), Schedule{Version: 1, Faults: []Fault{fault}})
+	if !results[0].Effective || !strings.Contains(results[0].Proof, "ended for want of memory") || !strings.Contains(results[0].Proof, "answered") {
+		t.Errorf("%+v", results[0])
+	}
+	if now := c.nodes[0].PID(); now == 0 || now == first {
+		t.Errorf("pid %d, and before %d, expected another one", now, first)
+	}
+}
+
+// truthful is a system whose nodes tell the harness's own time, whatever their clock says.
+type truthful struct{ *cluster }
+
+func (truthful) Time(net.Conn, systems.Node) (time.Time, error) { return time.Now(), nil }
+
+// mute is a system that cannot be asked for the time.
+type mute struct {
+	systems.System
+	systems.Prober
+}
+
+func TestFaultsOfAProcessWithoutEffectAreNotCalledEffective(t *testing.T) {
+	c := newCluster(t, 2, 1)
+	m := c.mesh(0)
+	one := Target{Role: RoleNode, Node: 1}
+	for _, x := range []struct {
+		name   string
+		system systems.System
+		fault  Fault
+		why    string
+	}{
+		{"a clock that nobody reads", truthful{c}, Fault{Kind: ClockSkew, ForMS: 50, AmountMS: 5000}, "tells a time that is +0 ms off, expected +5000"},
+		{"a skew below what can be seen", c, Fault{Kind: ClockSkew, ForMS: 50, AmountMS: 1}, "too little to be seen"},
+		{"descriptors that a probe does not need", leaky{c, c.nodes[1].addr}, Fault{Kind: Descriptors, ForMS: 50}, "served a new connection"},
+		{"memory that nobody asks for", c, Fault{Kind: Memory, ForMS: 50}, "asked for no more memory"},
+		{"a processor that the probe does not need", leaky{c, c.nodes[1].addr}, Fault{Kind: CPUStarve, ForMS: 250, AmountMS: 5}, "slowest answer"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			able(t, x.fault.Kind)
+			x.fault.Target = one
+			results, _ := run(t, &Runner{System: x.system, Backend: &Proxies{mesh: m}}, x.fault)
+			if results[0].Effective || !strings.Contains(results[0].Proof, x.why) {
+				t.Errorf("%+v, expected no effect because of %q", results[0], x.why)
+			}
+		})
+	}
+	t.Run("a system that cannot be asked for the time is read", func(t *testing.T) {
+		able(t, ClockSkew)
+		results, _ := run(t, &Runner{System: mute{c, c}, Backend: &Proxies{mesh: m}}, Fault{Kind: ClockSkew, ForMS: 50, AmountMS: 5000, Target: one})
+		if !results[0].Effective || !strings.Contains(results[0].Proof, "as its memory says") {
+			t.Errorf("%+v", results[0])
+		}
+	})
+}
+
+// A node that ends while its clock is held, or is down when it should be, is no error.
+func TestClocksOfNodesThatEnd(t *testing.T) {
+	able(t, ClockSkew)
+	c := newCluster(t, 1, 1)
+	r := &Runner{System: c, Backend: &Proxies{mesh: c.mesh(0)}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var results []model.FaultResult
+	r.Event = func(s FaultStep) {
+		if s.Step == Began {
+			c.nodes[0].Kill()
+			cancel()
+		}
+	}
+	results = r.Run(ctx, Schedule{Version: 1, Faults: []Fault{{Kind: ClockSkew, ForMS: 60_000, AmountMS: 5000, Target: Target{Role: RoleNode, Node: 1}}}})
+	if results[0].Effective || strings.Contains(results[0].Proof, "take hold") {
+		t.Errorf("%+v", results[0])
+	}
+}
