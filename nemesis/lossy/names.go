@@ -4,7 +4,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -160,18 +159,4 @@ func (o *object) path() string {
 		p = path.Join(o.name, p)
 	}
 	return p
-}
-
-// find an object by its path from the root; nil if there is none. FS.mu is held.
-func (f *FS) find(name string) *object {
-	o := f.root
-	for part := range strings.SplitSeq(path.Clean(name), "/") {
-		if part == "." {
-			continue
-		}
-		if o = o.names[part]; o == nil {
-			return nil
-		}
-	}
-	return o
 }

@@ -122,15 +122,21 @@ func maven(ctx context.Context, o FetchOptions, work, jars string) error {
 
 // pom is a Maven project of nothing but dependencies.
 type pom struct {
-	XMLName      xml.Name     `xml:"http://maven.apache.org/POM/4.0.0 project"`
-	Model        string       `xml:"modelVersion"`
-	Group        string       `xml:"groupId"`
-	Artifact     string       `xml:"artifactId"`
-	Version      string       `xml:"version"`
-	Packaging    string       `xml:"packaging"`
-	Repositories []repository `xml:"repositories>repository,omitempty"`
-	Plugins      []repository `xml:"pluginRepositories>pluginRepository,omitempty"`
-	Dependencies []artifact   `xml:"dependencies>dependency"`
+	XMLName      xml.Name      `xml:"http://maven.apache.org/POM/4.0.0 project"`
+	Model        string        `xml:"modelVersion"`
+	Group        string        `xml:"groupId"`
+	Artifact     string        `xml:"artifactId"`
+	Version      string        `xml:"version"`
+	Packaging    string        `xml:"packaging"`
+	Repositories *repositories `xml:"repositories"`
+	Plugins      *repositories `xml:"pluginRepositories"`
+	Dependencies []artifact    `xml:"dependencies>dependency"`
+}
+
+// repositories are those of artifacts, or those of plugins.
+type repositories struct {
+	Artifacts []repository `xml:"repository"`
+	Plugins   []repository `xml:"pluginRepository"`
 }
 
 type repository struct {
@@ -141,8 +147,8 @@ type repository struct {
 func project(o FetchOptions) ([]byte, error) {
 	p := pom{Model: "4.0.0", Group: "ackproof", Artifact: "kafka", Version: "1", Packaging: "pom", Dependencies: coordinates(o.Version)}
 	if o.Repository != "" { // under the name of the built-in one, in its place
-		p.Repositories = []repository{{"central", o.Repository}}
-		p.Plugins = p.Repositories
+		one := []repository{{"central", o.Repository}}
+		p.Repositories, p.Plugins = &repositories{Artifacts: one}, &repositories{Plugins: one}
 	}
 	raw, err := xml.MarshalIndent(p, "", "  ")
 	if err != nil {
