@@ -22,6 +22,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"ackproof/conformance/local"
 )
 
 // scenarioTime bounds one scenario.
@@ -178,15 +180,21 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 		r.err = fmt.Errorf("prepare %s: %w", c.name, err)
 		return r
 	}
-	target := &cluster{bootstrap: o.bootstrap}
+	var target *local.Cluster // none if somebody else runs it: its brokers cannot be killed
+	bootstrap := o.bootstrap
 	if o.bootstrap == "" {
-		if target, err = startCluster(o.binary, dir); err != nil {
+		target, err = local.Start(o.binary, dir,
+			"ackproof.log.level=debug", // logs which version of which API each client uses
+			// Kafka's defaults make groups wait for members that might come, and members for their next heartbeat.
+			"group.initial.rebalance.delay.ms=0", "group.consumer.heartbeat.interval.ms=500")
+		if err != nil {
 			r.err = err
 			return r
 		}
+		bootstrap = target.Bootstrap
 		defer func() {
 			// How a cluster ends is no matter between client and broker: it is told, and decides nothing.
-			if err := target.stop(); err != nil {
+			if err := target.Stop(); err != nil {
 				fmt.Fprintf(os.Stderr, "%-12s note: %v\n", c.name, err)
 			}
 			if r.err == nil {
@@ -194,7 +202,7 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 			}
 		}()
 	}
-	j, err := newJudge(target.bootstrap)
+	j, err := newJudge(bootstrap)
 	if err != nil {
 		r.err = err
 		return r
@@ -205,7 +213,7 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 	}
 	for _, kills := range []bool{false, true} {
 		for i, sc := range scenarios {
-			if ctx.Err() != nil || !wanted(o.scenarios, sc.name) || kills && (!o.kills || target.cmd == nil) {
+			if ctx.Err() != nil || !wanted(o.scenarios, sc.name) || kills && (!o.kills || target == nil) {
 				continue
 			}
 			got := cell{state: lacking, reason: sc.lacks(c)}
@@ -230,7 +238,7 @@ func wanted(prefixes, name string) bool {
 // play runs one scenario within its time; whatever it started is gone afterwards.
 func (s *stage) play(ctx context.Context, sc scenario) cell {
 	if s.kills {
-		s.cluster.rest(ctx)
+		s.cluster.Rest(ctx)
 	}
 	bounded, cancel := context.WithTimeout(ctx, cmp.Or(sc.time, scenarioTime))
 	defer cancel()

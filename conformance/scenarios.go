@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"ackproof/conformance/local"
 	"ackproof/conformance/program"
 )
 
@@ -30,7 +31,7 @@ type scenario struct {
 type stage struct {
 	context.Context
 	*judge
-	cluster *cluster
+	cluster *local.Cluster
 	client  client
 	command []string // of its program
 	name    string   // of the scenario for this client: unique, so that its topics and groups are
@@ -476,4 +477,4 @@ func (s *stage) killLeader(topic string) error {
 	return s.kill(id)
 }
 
-func (s *stage) kill(id int32) error { return s.cluster.kill(s, id) }
+func (s *stage) kill(id int32) error { return s.cluster.Kill(s, id) }

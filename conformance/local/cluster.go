@@ -1,4 +1,5 @@
-package main
+// Package local starts the reference broker for other programs of this module: a cluster of three processes, through its command line.
+package local
 
 import (
 	"bufio"
@@ -15,13 +16,12 @@ import (
 	"time"
 )
 
-// cluster is the brokers under test.
-type cluster struct {
-	bootstrap string
-	// The brokers of `ackproof broker --local`; dir and cmd are empty for a cluster that somebody else runs, whose brokers cannot be killed.
-	dir   string
-	cmd   *exec.Cmd
-	kills map[int32][]time.Time // by broker
+// Cluster is the brokers of `ackproof broker --local`.
+type Cluster struct {
+	Bootstrap string
+	dir       string
+	cmd       *exec.Cmd
+	kills     map[int32][]time.Time // by broker
 }
 
 // startTime bounds a start of the cluster, stopTime its end.
@@ -30,13 +30,14 @@ const (
 	stopTime  = 20 * time.Second
 )
 
-// startCluster runs three brokers of the binary until stop.
-func startCluster(binary, dir string) (*cluster, error) {
-	c := &cluster{dir: dir, kills: map[int32][]time.Time{}}
-	c.cmd = exec.Command(binary, "broker", "--local", "3", "--dir", dir,
-		"--set", "ackproof.log.level=debug", // logs which version of which API each client uses
-		// Kafka's defaults make groups wait for members that might come, and members for their next heartbeat.
-		"--set", "group.initial.rebalance.delay.ms=0", "--set", "group.consumer.heartbeat.interval.ms=500")
+// Start runs three brokers of the binary until Stop, with their data and logs in dir; settings are key=value.
+func Start(binary, dir string, settings ...string) (*Cluster, error) {
+	c := &Cluster{dir: dir, kills: map[int32][]time.Time{}}
+	args := []string{"broker", "--local", "3", "--dir", dir}
+	for _, s := range settings {
+		args = append(args, "--set", s)
+	}
+	c.cmd = exec.Command(binary, args...)
 	notes, err := os.Create(filepath.Join(dir, "cluster.log"))
 	if err != nil {
 		return nil, err
@@ -57,22 +58,19 @@ func startCluster(binary, dir string) (*cluster, error) {
 		io.Copy(io.Discard, stdout)
 	}()
 	select {
-	case c.bootstrap = <-line:
+	case c.Bootstrap = <-line:
 	case <-time.After(startTime):
 	}
-	if c.bootstrap == "" {
-		c.stop()
+	if c.Bootstrap == "" {
+		c.Stop()
 		text, _ := os.ReadFile(notes.Name())
 		return nil, fmt.Errorf("the cluster did not start: %s", text)
 	}
 	return c, nil
 }
 
-// stop ends the brokers, all of them, whatever state they are in.
-func (c *cluster) stop() error {
-	if c.cmd == nil {
-		return nil
-	}
+// Stop ends the brokers, all of them, whatever state they are in.
+func (c *Cluster) Stop() error {
 	done := make(chan error, 1)
 	go func() { done <- c.cmd.Wait() }()
 	c.cmd.Process.Signal(os.Interrupt)
@@ -90,8 +88,8 @@ func (c *cluster) stop() error {
 	}
 }
 
-// kill ends broker id as kill -9 does, and waits until it is gone. The cluster starts it again after a second.
-func (c *cluster) kill(ctx context.Context, id int32) error {
+// Kill ends broker id as kill -9 does, and waits until it is gone. The cluster starts it again after a second.
+func (c *Cluster) Kill(ctx context.Context, id int32) error {
 	pid, err := c.pid(ctx, id)
 	if err != nil {
 		return err
@@ -108,8 +106,8 @@ func (c *cluster) kill(ctx context.Context, id int32) error {
 	}
 }
 
-// A local cluster takes a broker that ends five times within a minute for one that cannot run. rest waits until one more kill is not too many.
-func (c *cluster) rest(ctx context.Context) {
+// A local cluster takes a broker that ends five times within a minute for one that cannot run. Rest waits until one more kill is not too many.
+func (c *Cluster) Rest(ctx context.Context) {
 	const most, window = 4, time.Minute
 	for _, at := range c.kills {
 		if len(at) < most {
@@ -123,7 +121,7 @@ func (c *cluster) rest(ctx context.Context) {
 }
 
 // pid finds the process of a broker by its configuration file, whose path nobody else has.
-func (c *cluster) pid(ctx context.Context, id int32) (int, error) {
+func (c *Cluster) pid(ctx context.Context, id int32) (int, error) {
 	list, err := exec.CommandContext(ctx, "ps", "-A", "-o", "pid=,stat=,args=").Output()
 	if err != nil {
 		return 0, fmt.Errorf("ps: %w", err)
