@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +26,8 @@ type applier struct {
 	failed map[string]*folder // could not be opened: tried again a while later
 }
 
-// openAtOnce is how many logs are opened side by side: it is mostly waiting for the disk.
-const openAtOnce = 8
+// applyAtOnce is how many replicas are opened, or told of their new state, side by side: it is mostly waiting for the disk, which flushes many files in little more time than one.
+const applyAtOnce = 64
 
 // run applies images until ctx ends. Images of before this run's registration are not applied: what they say about this broker was said to the
 // process before it (R19), and a folder may belong to a topic that they do not know yet (R24).
@@ -76,8 +77,8 @@ func (a *applier) apply(v *view) error {
 			}
 		}
 	}
-	opening := make(chan struct{}, openAtOnce)
-	var opened sync.WaitGroup
+	turns := make(chan struct{}, applyAtOnce)
+	var all sync.WaitGroup
 	for _, name := range v.names() {
 		t := v.Topics[name]
 		if same && a.last.Topics[name] == t {
@@ -88,27 +89,32 @@ func (a *applier) apply(v *view) error {
 				continue
 			}
 			key := partitionKey{t.ID, int32(i)}
-			if r := n.replicas.get(key); r != nil {
-				r.give(v, t, p)
-				continue
+			r := n.replicas.get(key)
+			if r != nil && same && a.last.hasPartition(t, i) {
+				continue // one change in a topic of a thousand partitions is one change
 			}
-			folder := partitionFolder(name, key.partition)
-			f := a.claim(folder)
-			opened.Go(func() {
-				opening <- struct{}{}
-				defer func() { <-opening }()
-				r, err := a.open(t, key, p, folder, f)
-				if err != nil {
-					// One partition that cannot be opened shall not take the others away: it is answered as if it were not here.
-					n.log.Error("could not open the log of a partition", "partition", folder, "error", err, "again_in", repairPause)
-					return
+			name := partitionFolder(name, key.partition)
+			var f *folder
+			if r == nil {
+				f = a.claim(name)
+			}
+			all.Go(func() {
+				turns <- struct{}{}
+				defer func() { <-turns }()
+				if r == nil {
+					var err error
+					if r, err = a.open(t, key, p, name, f); err != nil {
+						// One partition that cannot be opened shall not take the others away: it is answered as if it were not here.
+						n.log.Error("could not open the log of a partition", "partition", name, "error", err, "again_in", repairPause)
+						return
+					}
+					n.replicas.put(r)
 				}
-				n.replicas.put(r)
 				r.give(v, t, p)
 			})
 		}
 	}
-	opened.Wait()
+	all.Wait()
 	if !a.first {
 		if err := a.dropUnclaimed(); err != nil {
 			return err
@@ -122,6 +128,12 @@ func (a *applier) apply(v *view) error {
 	}
 	n.viewNews.broadcast()
 	return nil
+}
+
+// hasPartition tells whether partition i of the topic was in this view already, with the same state and configuration. An image replaces what it changes.
+func (v *view) hasPartition(t *controller.Topic, i int) bool {
+	had := v.byID[t.ID]
+	return had != nil && i < len(had.Partitions) && had.Partitions[i] == t.Partitions[i] && maps.Equal(had.Configs, t.Configs)
 }
 
 // sameDefaults tells whether the cluster-wide defaults are the same: a topic's effective configuration depends on them.

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"ackproof/broker/internal/durable"
 	"ackproof/broker/storage"
@@ -34,6 +36,10 @@ type store struct {
 	openAt   func(dir string) (storage.Log, error) // opens or makes a partition's log
 	log      *slog.Logger
 	previous int64 // broker epoch of the clean stop before, −1 if the last stop was not clean
+
+	asked    atomic.Int64 // times that flushNames has been called
+	flushing sync.Mutex   // guards flushed, and is held over the flush
+	flushed  int64        // calls whose names are durable
 }
 
 const (
@@ -92,6 +98,23 @@ func openStore(cfg Config, cacheBytes int, log *slog.Logger) (*store, error) {
 
 func (s *store) path(name string) string { return filepath.Join(s.dir, name) }
 
+// flushNames makes the names in the node's folder durable (S5). Whoever comes while a flush is under way shares the next one with all others: a topic of a thousand partitions is not a
+// thousand flushes of one folder.
+func (s *store) flushNames() error {
+	mine := s.asked.Add(1)
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	if s.flushed >= mine {
+		return nil
+	}
+	all := s.asked.Load()
+	if err := durable.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.flushed = all
+	return nil
+}
+
 // markClean says that everything has been closed cleanly by the broker with that epoch.
 func (s *store) markClean(epoch int64) error { return writeJSON(s.path(cleanFile), cleanStop{epoch}) }
 
@@ -121,6 +144,9 @@ func isPartitionFolder(name string) bool {
 func (s *store) scan() ([]*folder, error) {
 	if err := os.RemoveAll(s.path(deletedFolder)); err != nil {
 		s.log.Warn("could not remove deleted partitions", "error", err)
+	}
+	if err := s.flushNames(); err != nil { // whoever made a folder may have died before that
+		return nil, fmt.Errorf("log.dirs: %w", err)
 	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -168,6 +194,19 @@ func (s *store) readTopicID(name string) (id [16]byte, err error) {
 	return id, nil
 }
 
+// writeTopicID writes the id of the topic that a folder belongs to. The name is not durable: opening the log, which comes next, flushes the folder before it puts anything there.
+func (s *store) writeTopicID(name string, topic [16]byte) error {
+	path := filepath.Join(s.path(name), topicIDFile)
+	temp := path + durable.TempSuffix
+	if err := os.WriteFile(temp, []byte(hex.EncodeToString(topic[:])+"\n"), 0o640); err != nil {
+		return err
+	}
+	if err := durable.SyncFile(temp); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
 func (s *store) openLog(name string) (storage.Log, error) { return s.openAt(s.path(name)) }
 
 // What log.store can be.
@@ -180,7 +219,7 @@ const (
 func logOpener(cfg Config, cache *recent.Cache) func(dir string) (storage.Log, error) {
 	return func(dir string) (storage.Log, error) {
 		if cfg.Store == storeSegment {
-			l, err := segment.Open(dir, segment.Options{SegmentBytes: cfg.SegmentBytes, IndexBytes: cfg.IndexBytes, Cache: cache})
+			l, err := segment.Open(dir, segment.Options{Made: true, SegmentBytes: cfg.SegmentBytes, IndexBytes: cfg.IndexBytes, Cache: cache})
 			if err != nil {
 				return nil, err // not l: a nil pointer in an interface is not nil
 			}
@@ -205,10 +244,10 @@ func (s *store) create(name string, topic [16]byte, rebuilding bool) (storage.Lo
 			return nil, err
 		}
 	}
-	if err := durable.Replace(filepath.Join(s.path(name), topicIDFile), []byte(hex.EncodeToString(topic[:])+"\n")); err != nil {
+	if err := s.writeTopicID(name, topic); err != nil {
 		return nil, err
 	}
-	if err := durable.SyncDir(s.dir); err != nil {
+	if err := s.flushNames(); err != nil {
 		return nil, err
 	}
 	return s.openLog(name)

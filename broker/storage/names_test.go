@@ -83,7 +83,7 @@ func look(f *ast.FuncDecl) (makes, flushes bool) {
 }
 
 func flushesNames(function string) bool {
-	return strings.EqualFold(function, "syncDir") || strings.EqualFold(function, "flushDir")
+	return strings.EqualFold(function, "syncDir") || strings.EqualFold(function, "flushDir") || function == "flushNames"
 }
 
 // isFS tells whether an expression is one of the names by which the stores call their file system.

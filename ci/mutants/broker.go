@@ -112,7 +112,7 @@ var control = Checker{"broker: control plane", []string{"broker/core/controller"
 	b := *old`, "R19: heartbeats of a former incarnation count"},
 	{"broker/core/controller/brokers.go", `		e.image.NextProducerID += block
 `, ``, "R30: producer ids are given out twice"},
-	{"broker/core/controller/leader.go", `		o.since = now
+	{"broker/core/controller/leader.go", `		o.since, o.silent = now, now
 	}
 	for _, id`, `	}
 	for _, id`, "R20: a controller that was stopped itself takes silence for death"},

@@ -36,6 +36,8 @@ type Controller struct {
 	lastTick time.Time
 	office   *office // not nil while this voter leads and may answer (R26)
 	leader   int32   // as told by LeaderChanged
+	led      int32   // the other broker that raft last knew as its leader, none if there was none since our own office
+	silence  int     // ticks since the last message of that one
 
 	effects []Effect
 	replies []Effect // held back until the image that they speak of is published
@@ -48,7 +50,7 @@ func New(cfg Config, stored Stored, now time.Time) (*Controller, []Effect, error
 	if err := cfg.check(); err != nil {
 		return nil, nil, err
 	}
-	c := &Controller{cfg: cfg, sending: map[uint64]int{}, lastTick: now, leader: none}
+	c := &Controller{cfg: cfg, sending: map[uint64]int{}, lastTick: now, leader: none, led: none}
 	if err := c.restore(stored); err != nil {
 		return nil, nil, fmt.Errorf("control plane of broker %d: %w", cfg.Self, err)
 	}
@@ -119,6 +121,7 @@ func (c *Controller) Step(now time.Time, in Input) []Effect {
 func (c *Controller) input(now time.Time, in Input) {
 	switch in := in.(type) {
 	case Tick:
+		c.silence++
 		c.raft.Tick()
 		c.retrySnapshots()
 		if c.office != nil {
@@ -133,6 +136,7 @@ func (c *Controller) input(now time.Time, in Input) {
 		if c.sound(in.Message) {
 			// What Step refuses (a response that nobody waits for) is a message lost, which raft takes.
 			_ = c.raft.Step(in.Message)
+			c.alive(in.Message.GetFrom())
 		}
 	case Unreachable:
 		id := raftID(in.Node)
@@ -147,6 +151,20 @@ func (c *Controller) input(now time.Time, in Input) {
 		if c.office != nil {
 			c.office.cancel(in.Token)
 		}
+	}
+}
+
+// alive notes a message of another voter.
+func (c *Controller) alive(from uint64) {
+	id := brokerID(from)
+	if c.raft.BasicStatus().Lead == from {
+		c.led = id
+	}
+	if id == c.led {
+		c.silence = 0
+	}
+	if c.office != nil && id == c.office.before {
+		c.office.before = none
 	}
 }
 

@@ -211,6 +211,50 @@ func TestNewLeaderGivesFullSession(t *testing.T) {
 	}
 }
 
+// successor lets ticks pass, in which the given node says nothing as a broker, until another one leads.
+func (w *world) successor(t *testing.T, old *node) (n *node, ticks int) {
+	t.Helper()
+	for ticks = 1; ticks < 60; ticks++ {
+		w.silence2(old, old)
+		for _, nd := range w.others(old) {
+			if nd.c.IsLeader() {
+				return nd, ticks
+			}
+		}
+	}
+	t.Fatal("no new leader in 3 s")
+	return nil, 0
+}
+
+// The leader that died is fenced a session after its last message, not a session after the election that this made necessary (R20).
+func TestDeadLeaderIsFencedAfterItsSession(t *testing.T) {
+	w, l := leading(t, 3, 9, nil)
+	w.stop(l, false)
+	n, ticks := w.successor(t, l)
+	for ; n.image.Active(l.id) && ticks < 100; ticks++ {
+		w.silence2(l, l)
+	}
+	if ticks < 38 || ticks > 43 {
+		t.Errorf("fenced %d ticks after its death, want about 40", ticks)
+	}
+}
+
+// A leader that lost its office but lives, as raft's messages show, has a full session like everybody (R20).
+func TestDeposedLeaderHasAFullSession(t *testing.T) {
+	w, l := leading(t, 3, 9, nil)
+	w.drop = func(m *raftpb.Message) bool { return brokerID(m.GetFrom()) == l.id || brokerID(m.GetTo()) == l.id }
+	n, _ := w.successor(t, l)
+	w.drop = nil
+	w.silence(l, 37)
+	if !n.image.Active(l.id) {
+		t.Error("fenced by the time before the election, though it has been heard since")
+	}
+	w.silence(l, 8)
+	if n.image.Active(l.id) {
+		t.Error("not fenced a session after the election")
+	}
+}
+
 // silence2 is one tick of silence while one node is down.
 func (w *world) silence2(quiet, down *node) {
 	w.now = w.now.Add(50 * time.Millisecond)

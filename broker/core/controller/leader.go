@@ -19,6 +19,8 @@ type office struct {
 	number   uint64 // of the last proposal
 	waiting  map[uint64]Request
 	since    time.Time          // when the sessions began that have had no heartbeat yet
+	before   int32              // the broker that led before, if nothing has come from it since; else none
+	silent   time.Time          // since when that one has been silent
 	sessions map[int32]*session // by broker
 	balance  time.Time          // when the preferred leaders are looked after next
 }
@@ -33,12 +35,17 @@ type session struct {
 
 func (c *Controller) enterOffice(now time.Time, term uint64) {
 	c.office = &office{
-		term:     term,
-		waiting:  map[uint64]Request{},
-		since:    now, // R20: every broker has a full session from now
+		term:    term,
+		waiting: map[uint64]Request{},
+		since:   now, // R20: every broker has a full session from now ...
+		// ... but for the one that led before: raft's messages are signs of life too, and its silence is why there was an election. Ticks count, and not time, since a voter that was
+		// stopped itself has heard nobody.
+		before:   c.led,
+		silent:   now.Add(-time.Duration(c.silence) * c.cfg.TickEvery),
 		sessions: map[int32]*session{},
 		balance:  now.Add(c.cfg.ImbalanceEach),
 	}
+	c.led = none
 	if r := c.defaultsRequest(); r != nil {
 		c.propose(0, r)
 	}
@@ -235,11 +242,14 @@ func (c *Controller) supervise(now time.Time) {
 	o := c.office
 	if now.Sub(c.lastTick) > time.Duration(c.cfg.ElectionTicks)*c.cfg.TickEvery {
 		// We were stopped ourselves and heard nobody: silence is no evidence.
-		o.since = now
+		o.since, o.silent = now, now
 	}
 	for _, id := range sortedKeys(c.image.Brokers) {
 		b := c.image.Brokers[id]
 		last := o.since
+		if id == o.before {
+			last = o.silent
+		}
 		if s := o.sessions[id]; s != nil && s.epoch == b.Epoch && s.heard.After(last) {
 			last = s.heard
 		}

@@ -69,6 +69,9 @@ func (e *edit) newTopic(q kmsg.CreateTopicsRequestTopic) (*Topic, problem) {
 	if err := checkTopicName(q.Topic); err != nil {
 		return nil, problem{kerr.InvalidTopicException, err.Error()}
 	}
+	if q.Topic == "__cluster_metadata" {
+		return nil, problem{kerr.InvalidRequest, "the name is kept for the control plane's own log"}
+	}
 	if e.image.Topics[q.Topic] != nil {
 		return nil, problem{kerr.TopicAlreadyExists, fmt.Sprintf("topic %q already exists", q.Topic)}
 	}
@@ -245,9 +248,21 @@ func deletions(r *kmsg.DeleteTopicsRequest) []kmsg.DeleteTopicsRequestTopic {
 func (e *edit) deleteTopics(r *kmsg.DeleteTopicsRequest) kmsg.Response {
 	resp := r.ResponseKind().(*kmsg.DeleteTopicsResponse)
 	resp.Topics = []kmsg.DeleteTopicsResponseTopic{}
-	for _, q := range deletions(r) {
+	all := deletions(r)
+	twice := map[string]bool{}
+	for _, q := range all {
+		if q.Topic != nil {
+			_, seen := twice[*q.Topic]
+			twice[*q.Topic] = seen
+		}
+	}
+	for _, q := range all {
 		rt := kmsg.DeleteTopicsResponseTopic{Topic: q.Topic, TopicID: q.TopicID}
-		if p := e.deleteTopic(q, &rt); p.found() {
+		p := problem{kerr.InvalidRequest, "the topic is there twice"}
+		if q.Topic == nil || !twice[*q.Topic] {
+			p = e.deleteTopic(q, &rt)
+		}
+		if p.found() {
 			rt.ErrorCode, rt.ErrorMessage = p.Code(), p.Message()
 		}
 		resp.Topics = append(resp.Topics, rt)

@@ -43,6 +43,8 @@ const (
 type Options struct {
 	// FS is where the log lives; nil means the operating system.
 	FS files.FS
+	// Made tells that the folder is there and its name durable, so that Open need not see to it.
+	Made bool
 	// SegmentBytes is where a segment is closed (log.segment.bytes); 0 means DefaultSegmentBytes, the least is 256, the most 2³¹−1. A batch that is larger has a
 	// segment of its own.
 	SegmentBytes int64
@@ -98,8 +100,10 @@ func Open(dir string, opts Options) (*Log, error) {
 		return nil, fmt.Errorf("open %s: a segment of %d bytes, expected %d to %d", dir, opts.SegmentBytes, minSegmentBytes, math.MaxInt32)
 	}
 	l := &Log{fs: opts.FS, dir: dir, segBytes: opts.SegmentBytes, walker: walker{interval: opts.IndexBytes}, ring: opts.Cache.Ring()}
-	if err := files.MakeDirs(l.fs, dir); err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+	if !opts.Made {
+		if err := files.MakeDirs(l.fs, dir); err != nil {
+			return nil, fmt.Errorf("open log: %w", err)
+		}
 	}
 	var err error
 	l.lock, err = l.fs.Lock(dir)

@@ -68,6 +68,12 @@ func (l *Log) recover() error {
 	if !known && len(logs) > 0 {
 		return fmt.Errorf("%w: there are segments, but no file %q", storage.ErrDamaged, stateFile)
 	}
+	if !known {
+		// A new log. What it is needs no saying before it holds something: the first batch, and every cut, are preceded by a state.
+		p := newPart(0)
+		l.parts = []*part{p}
+		return nil
+	}
 	m, clean, err := takeMarker(l.fs, l.dir)
 	if err != nil {
 		return err

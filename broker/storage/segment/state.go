@@ -73,11 +73,15 @@ func (m marker) write(fsys files.FS, dir string) error {
 	return writeJSON(fsys, path.Join(dir, markerFile), m)
 }
 
-// takeMarker reads the marker and removes it durably. ok is false without one; a damaged one counts as none, for all that it saves is time.
+// takeMarker reads the marker and removes it durably. ok is false without one; a damaged one counts as none, for all that it saves is time. The caller has flushed the folder, so that one
+// that is not there will not come back.
 func takeMarker(fsys files.FS, dir string) (m marker, ok bool, err error) {
 	file := path.Join(dir, markerFile)
 	readErr := readJSON(fsys, file, &m)
-	if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) && !errors.Is(readErr, storage.ErrDamaged) {
+	if errors.Is(readErr, fs.ErrNotExist) {
+		return marker{}, false, nil
+	}
+	if readErr != nil && !errors.Is(readErr, storage.ErrDamaged) {
 		return marker{}, false, readErr
 	}
 	if err := files.RemoveDurably(fsys, file); err != nil {
