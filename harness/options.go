@@ -149,7 +149,7 @@ func (o Options) Validate() error {
 	}
 	for _, k := range o.Nemesis {
 		if !slices.Contains(nemesis.AllKinds(), k) {
-			return usage("--nemesis has %q, expected none or a list of: %s", k, strings.Trim(fmt.Sprint(nemesis.AllKinds()), "[]"))
+			return usage("--nemesis has %q, expected none or a list of: %s", k, strings.ReplaceAll(strings.Trim(fmt.Sprint(nemesis.AllKinds()), "[]"), " ", ", "))
 		}
 	}
 	return o.validateClaims()

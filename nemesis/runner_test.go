@@ -123,7 +123,7 @@ func TestFaultsWithoutEffectAreNotCalledEffective(t *testing.T) {
 			m := NewMesh()
 			t.Cleanup(func() { m.Close() })
 			return &Runner{System: c, Backend: &Proxies{mesh: m}}
-		}, Fault{Kind: Partition, ForMS: 100, Target: node(1), Cut: Cut{Shape: Isolate}}, "0 of 0 links"},
+		}, Fault{Kind: Partition, ForMS: 100, Target: node(1), Cut: Cut{Shape: Isolate}}, "reach each other past this network"},
 		{"a system without a probe", func(*testing.T) *Runner {
 			return &Runner{System: struct{ systems.System }{c}, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Pause, ForMS: 50, Target: node(1)}, "no probe"},
