@@ -21,11 +21,14 @@ func (n *Node) handleDescribeCluster(ctx context.Context, q *kmsg.DescribeCluste
 	}
 	resp := q.ResponseKind().(*kmsg.DescribeClusterResponse)
 	resp.Default()
-	resp.ClusterID, resp.ControllerID, resp.EndpointType = n.cfg.Cluster, n.controllerFor(v), 1
 	if q.Version >= 1 && q.EndpointType != 1 {
-		resp.ErrorCode = kerr.UnsupportedEndpointType.Code
+		resp.ErrorCode, resp.ErrorMessage = kerr.UnsupportedEndpointType.Code, kmsg.StringPtr("expected 1, brokers")
+		if q.EndpointType == 2 { // controllers, which have ports of their own in Kafka
+			resp.ErrorCode = kerr.MismatchedEndpointType.Code
+		}
 		return resp, nil
 	}
+	resp.ClusterID, resp.ControllerID, resp.EndpointType = n.cfg.Cluster, n.controllerFor(v), 1
 	for _, b := range v.brokers(q.IncludeFencedBrokers) {
 		o := kmsg.NewDescribeClusterResponseBroker()
 		o.NodeID, o.Host, o.Port, o.Rack, o.IsFenced = b.ID, b.Host, b.Port, rack(b), b.Fenced
@@ -104,6 +107,9 @@ func (n *Node) handleDescribeTopicPartitions(ctx context.Context, q *kmsg.Descri
 		t := v.Topics[name]
 		if t == nil {
 			out.ErrorCode = kerr.UnknownTopicOrPartition.Code
+			if !validTopic(name) {
+				out.ErrorCode = kerr.InvalidTopicException.Code
+			}
 			resp.Topics = append(resp.Topics, out)
 			continue
 		}
@@ -151,9 +157,12 @@ func (n *Node) handleDescribeConfigs(ctx context.Context, q *kmsg.DescribeConfig
 		var configs []kmsg.DescribeConfigsResponseResourceConfig
 		switch r.ResourceType {
 		case kmsg.ConfigResourceTypeTopic:
-			if t := v.Topics[r.ResourceName]; t != nil {
+			switch t := v.Topics[r.ResourceName]; {
+			case t != nil:
 				configs = topicConfigs(v, t)
-			} else {
+			case !validTopic(r.ResourceName):
+				out.ErrorCode = kerr.InvalidTopicException.Code
+			default:
 				out.ErrorCode = kerr.UnknownTopicOrPartition.Code
 			}
 		case kmsg.ConfigResourceTypeBroker:

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"math"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -9,8 +11,15 @@ import (
 	"ackproof/broker/storage"
 )
 
-// latest is Kafka's special timestamp for the end that the asker may see.
-const latest int64 = -1
+// Kafka's special timestamps.
+const (
+	latest          int64 = -1 // the end that the asker may see
+	earliest        int64 = -2 // the log start
+	maxTimestamp    int64 = -3 // the first record with the largest timestamp (KIP-734)
+	earliestLocal   int64 = -4 // the start of what is not elsewhere (KIP-405): the log start
+	latestTiered    int64 = -5 // the end of what is elsewhere (KIP-1005)
+	earliestPending int64 = -6 // the start of what is to go elsewhere (KIP-1023)
+)
 
 func (n *Node) handleListOffsets(q *kmsg.ListOffsetsRequest) kmsg.Response {
 	resp := q.ResponseKind().(*kmsg.ListOffsetsResponse)
@@ -39,9 +48,17 @@ func (n *Node) listOffset(r *replica, q *kmsg.ListOffsetsRequest, p *kmsg.ListOf
 		r.step(partition.ListOffsets{Token: &reply, Replica: q.ReplicaID, LeaderEpoch: host.EpochOr(q.Version >= 4, p.CurrentLeaderEpoch), Timestamp: timestamp})
 		return reply
 	}
-	if p.Timestamp < 0 {
+	switch p.Timestamp {
+	case latest, earliest, earliestLocal:
 		reply := ask(p.Timestamp)
 		o.ErrorCode, o.Offset, o.LeaderEpoch = reply.Code, reply.Offset, reply.LeaderEpoch
+		return
+	case latestTiered, earliestPending: // nothing of a log lies elsewhere
+		o.ErrorCode = ask(latest).Code
+		return
+	}
+	if p.Timestamp < 0 && p.Timestamp != maxTimestamp {
+		o.ErrorCode = kerr.UnsupportedVersion.Code // as Kafka says
 		return
 	}
 	// By time: the log knows the batch, the replica knows what may be seen.
@@ -55,7 +72,15 @@ func (n *Node) listOffset(r *replica, q *kmsg.ListOffsetsRequest, p *kmsg.ListOf
 		o.ErrorCode = start.Code
 		return
 	}
-	offset, timestamp, epoch, err := offsetAt(r, p.Timestamp)
+	at := p.Timestamp
+	var err error
+	if at == maxTimestamp {
+		at, err = largestTime(r)
+	}
+	offset, timestamp, epoch := int64(-1), int64(-1), int32(-1)
+	if err == nil && at >= 0 {
+		offset, timestamp, epoch, err = offsetAt(r, at)
+	}
 	switch {
 	case err != nil:
 		n.log.Error("offset by time failed", "partition", r.String(), "timestamp", p.Timestamp, "error", err)
@@ -65,8 +90,29 @@ func (n *Node) listOffset(r *replica, q *kmsg.ListOffsetsRequest, p *kmsg.ListOf
 	}
 }
 
-// earliest is Kafka's special timestamp for the log start.
-const earliest int64 = -2
+// largestTime finds the largest timestamp (ms) in a log, −1 if it holds no record with one. It asks the time index, at most once for each bit of a time.
+func largestTime(r *replica) (int64, error) {
+	r.mu.Lock()
+	log, closed := r.log, r.closed
+	r.mu.Unlock()
+	if closed {
+		return -1, storage.ErrDead
+	}
+	there, none := int64(-1), int64(math.MaxInt64-1) // their difference fits
+	for none-there > 1 {
+		at := there + (none-there)/2
+		h, found, err := log.OffsetAt(at)
+		switch {
+		case err != nil:
+			return -1, err
+		case found:
+			there = h.MaxTimestamp
+		default:
+			none = at
+		}
+	}
+	return there, nil
+}
 
 // offsetAt finds the first record whose timestamp is at least ts (ms); offset −1 if there is none.
 func offsetAt(r *replica, ts int64) (offset, timestamp int64, epoch int32, err error) {

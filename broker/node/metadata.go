@@ -40,7 +40,14 @@ func (n *Node) handleMetadata(ctx context.Context, q *kmsg.MetadataRequest) (kms
 		}
 		return resp, nil
 	}
+	named := make(map[string]bool, len(q.Topics))
 	for _, t := range q.Topics {
+		if t.Topic != nil {
+			if named[*t.Topic] {
+				continue // once is enough, as in Kafka
+			}
+			named[*t.Topic] = true
+		}
 		resp.Topics = append(resp.Topics, n.metadataOf(v, q, &t))
 	}
 	return resp, nil

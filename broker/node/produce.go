@@ -76,7 +76,9 @@ func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, top
 	}
 	r, hint, code := n.findSoon(ctx, slot.p.view, topicRef{topic.Topic, topic.TopicID, q.Version >= 13}, slot.into.Partition, slot.p.began)
 	if code != nil {
-		slot.into.CurrentLeader.LeaderID, slot.into.CurrentLeader.LeaderEpoch = hint.leader, hint.epoch
+		if q.Version >= 10 { // KIP-951
+			slot.into.CurrentLeader.LeaderID, slot.into.CurrentLeader.LeaderEpoch = hint.leader, hint.epoch
+		}
 		slot.fail(code, "")
 		return
 	}
@@ -87,6 +89,8 @@ func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, top
 		slot.fail(kerr.UnsupportedForMessageFormat, err.Error())
 	case err != nil:
 		slot.fail(kerr.CorruptMessage, err.Error())
+	case batch.Codec() > 4:
+		slot.fail(kerr.UnsupportedCompressionType, fmt.Sprintf("compression %d, expected 0 (none) to 4 (zstd)", batch.Codec()))
 	case len(rest) > 0:
 		slot.fail(kerr.InvalidRecord, fmt.Sprintf("%d bytes behind the batch, expected one batch per partition", len(rest)))
 	default:

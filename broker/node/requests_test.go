@@ -1,8 +1,10 @@
 package node
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"testing"
 	"time"
@@ -85,6 +87,7 @@ func TestSingleNode(t *testing.T) {
 			"null":              {func(q *kmsg.ProduceRequest) { part(q).Records = nil }, kerr.CorruptMessage},
 			"two batches":       {func(q *kmsg.ProduceRequest) { part(q).Records = slices.Concat(part(q).Records, part(q).Records) }, kerr.InvalidRecord},
 			"magic 1":           {func(q *kmsg.ProduceRequest) { part(q).Records[16] = 1 }, kerr.UnsupportedForMessageFormat},
+			"codec 7":           {func(q *kmsg.ProduceRequest) { part(q).Records = withCodec(part(q).Records, 7) }, kerr.UnsupportedCompressionType},
 			"unknown topic id":  {func(q *kmsg.ProduceRequest) { q.Topics[0].TopicID[3] ^= 1 }, kerr.UnknownTopicID},
 			"unknown partition": {func(q *kmsg.ProduceRequest) { part(q).Partition = 9 }, kerr.UnknownTopicOrPartition},
 			"negative":          {func(q *kmsg.ProduceRequest) { part(q).Partition = -1 }, kerr.UnknownTopicOrPartition},
@@ -143,13 +146,37 @@ func TestSingleNode(t *testing.T) {
 		}
 	})
 	t.Run("offsets", func(t *testing.T) {
-		for name, tc := range map[string]struct{ at, want int64 }{"earliest": {-2, 0}, "latest": {-1, 52}, "before all": {begin - 1, 0}, "after all": {begin + 3_600_000, -1}} {
+		for name, tc := range map[string]struct{ at, want int64 }{"earliest": {-2, 0}, "latest": {-1, 52}, "earliest here": {-4, 0}, "latest elsewhere": {-5, -1}, "before all": {begin - 1, 0}, "after all": {begin + 3_600_000, -1}} {
 			q := kmsg.NewPtrListOffsetsRequest()
 			q.Version, q.ReplicaID = 7, -1
 			q.Topics = []kmsg.ListOffsetsRequestTopic{{Topic: "t", Partitions: []kmsg.ListOffsetsRequestTopicPartition{{CurrentLeaderEpoch: -1, Timestamp: tc.at}}}}
 			if got := c.ask(0, q).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]; got.ErrorCode != 0 || got.Offset != tc.want {
 				t.Errorf("%s: offset %d, code %d; want %d", name, got.Offset, got.ErrorCode, tc.want)
 			}
+		}
+	})
+	t.Run("offset of the largest time", func(t *testing.T) {
+		q := kmsg.NewPtrListOffsetsRequest()
+		q.Version, q.ReplicaID = 7, -1
+		part := kmsg.NewListOffsetsRequestTopicPartition()
+		part.Timestamp = -3
+		q.Topics = []kmsg.ListOffsetsRequestTopic{{Topic: "t", Partitions: []kmsg.ListOffsetsRequestTopicPartition{part}}}
+		got := c.ask(0, q).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]
+		var largest int64
+		all := fetched(c.ask(0, fetchRequest(12, "t", id, 0)))
+		for raw := all.RecordBatches; len(raw) > 0; {
+			b, rest, err := record.Parse(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			largest, raw = max(largest, b.MaxTimestamp), rest
+		}
+		if got.ErrorCode != 0 || got.Timestamp != largest || got.Offset < 0 || got.Offset >= 52 {
+			t.Errorf("offset %d, time %d, code %d; the log's largest time is %d", got.Offset, got.Timestamp, got.ErrorCode, largest)
+		}
+		q.Topics[0].Partitions[0].Timestamp = -9
+		if got := c.ask(0, q).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0]; got.ErrorCode != kerr.UnsupportedVersion.Code {
+			t.Errorf("timestamp -9: %v", kerr.ErrorForCode(got.ErrorCode))
 		}
 	})
 	t.Run("end of an epoch", func(t *testing.T) {
@@ -336,4 +363,12 @@ func TestAnyBroker(t *testing.T) {
 	if p := r.Topics[0].Partitions[0]; p.ErrorCode != kerr.NotLeaderForPartition.Code || p.CurrentLeader.LeaderID != int32(leader+1) || len(r.Brokers) != 1 || r.Brokers[0].NodeID != int32(leader+1) {
 		t.Errorf("produce to a follower: %+v, brokers %+v", p, r.Brokers)
 	}
+}
+
+// withCodec gives a batch another codec, and the checksum that goes with it.
+func withCodec(batch []byte, codec byte) []byte {
+	batch = slices.Clone(batch)
+	batch[22] = batch[22]&^7 | codec
+	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], crc32.MakeTable(crc32.Castagnoli)))
+	return batch
 }

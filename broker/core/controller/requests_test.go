@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 )
@@ -140,4 +141,36 @@ func anyRequest(t *rapid.T, im *Image) kmsg.Request {
 	}
 	q.Topics = append(q.Topics, qt)
 	return q
+}
+
+func TestTopicsThatKafkaRefuses(t *testing.T) {
+	w, l := leading(t, 1, 1, nil)
+	create := func(name string) *kmsg.CreateTopicsResponse {
+		var answer *kmsg.CreateTopicsResponse
+		w.create(l, name, func(r *kmsg.CreateTopicsResponse) { answer = r })
+		w.run(5)
+		if answer == nil {
+			t.Fatal("no answer to CreateTopics")
+		}
+		return answer
+	}
+	if got := create("__cluster_metadata").Topics[0].ErrorCode; got != kerr.InvalidRequest.Code {
+		t.Errorf("the name of the control plane's log: %v", kerr.ErrorForCode(got))
+	}
+	if got := create("t").Topics[0].ErrorCode; got != 0 {
+		t.Fatal(kerr.ErrorForCode(got))
+	}
+	q := latest(kmsg.NewPtrDeleteTopicsRequest())
+	q.Topics = []kmsg.DeleteTopicsRequestTopic{{Topic: new("t")}, {Topic: new("t")}}
+	var answer *kmsg.DeleteTopicsResponse
+	w.ask(l, q, func(r kmsg.Response) { answer = r.(*kmsg.DeleteTopicsResponse) })
+	w.run(5)
+	for _, a := range answer.Topics {
+		if a.ErrorCode != kerr.InvalidRequest.Code {
+			t.Errorf("a topic that is named twice: %v", kerr.ErrorForCode(a.ErrorCode))
+		}
+	}
+	if l.image.Topics["t"] == nil {
+		t.Error("it is gone all the same")
+	}
 }
