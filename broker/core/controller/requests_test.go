@@ -144,7 +144,7 @@ func anyRequest(t *rapid.T, im *Image) kmsg.Request {
 }
 
 func TestTopicsThatKafkaRefuses(t *testing.T) {
-	w, l := leading(t, 1, 1, nil)
+	w, l := leading(t, 3, 1, nil)
 	create := func(name string) *kmsg.CreateTopicsResponse {
 		var answer *kmsg.CreateTopicsResponse
 		w.create(l, name, func(r *kmsg.CreateTopicsResponse) { answer = r })
