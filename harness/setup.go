@@ -173,7 +173,7 @@ func (r *run) makeSchedule() error {
 	default:
 		r.schedule = nemesis.Generate(o.Seed, nemesis.GenerateOptions{
 			Kinds: o.Nemesis, Nodes: o.Nodes, Partitions: o.Partitions, Clients: o.Clients, Load: time.Duration(o.Time), Timers: r.timers,
-			Groups: o.Workload == WorkloadGroup,
+			Groups: o.Workload == WorkloadGroup, Unlinked: systems.IsUnlinked(r.system),
 		})
 	}
 	return nil

@@ -16,6 +16,8 @@ type GenerateOptions struct {
 	Clients    int
 	Load       time.Duration  // how long the load lasts
 	Timers     systems.Timers // what gaps and lengths are scaled by; zero ones become 1.5 s, 2 s and 100 ms
+	// Unlinked: nodes reach each other past the network of the run (systems.Unlinked). Partitions are of the links of clients alone.
+	Unlinked bool
 	// Shuffle draws every sequence from the whole catalogue, Machines and Long, as a campaign of many short runs wants it, instead of giving each seed the core.
 	Shuffle bool
 	// Groups: consumer groups are at work. The presets OfGroups come by turns with the others.
@@ -68,6 +70,9 @@ func (g *generator) deck() []Preset {
 	if g.o.Shuffle {
 		all = slices.Concat(Catalogue(), Machines(), Long())
 		g.pick.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	if g.o.Unlinked {
+		all = weave(OfClients(), all)
 	}
 	if !g.o.Groups {
 		return all
@@ -137,7 +142,7 @@ func (p Preset) fits(o GenerateOptions) bool {
 		return false
 	}
 	for _, s := range p.Steps {
-		if !slices.Contains(o.Kinds, s.Kind) || s.Shape == ClientLink && o.Clients == 0 {
+		if !slices.Contains(o.Kinds, s.Kind) || o.Unlinked && s.Kind == Partition && s.Shape != ClientLink || s.Shape == ClientLink && o.Clients == 0 {
 			return false
 		}
 	}

@@ -206,3 +206,25 @@ func TestCatalogueIsSound(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereNodesAreUnlinkedOnlyClientsAreCutOff(t *testing.T) {
+	for seed := range int64(20) {
+		s := Generate(seed, GenerateOptions{Nodes: 3, Partitions: 2, Clients: 4, Load: 30 * time.Second, Unlinked: true})
+		cuts := 0
+		for _, f := range s.Faults {
+			if f.Kind != Partition {
+				continue
+			}
+			cuts++
+			if f.Cut.Shape != ClientLink {
+				t.Errorf("seed %d: %s cuts links of nodes", seed, f.Cut.Shape)
+			}
+		}
+		if cuts == 0 {
+			t.Errorf("seed %d: no client is cut off in 30 s", seed)
+		}
+		if err := s.Validate(3, 2, 4); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}

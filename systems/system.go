@@ -63,6 +63,18 @@ func IsTransparent(n Network) bool {
 	return ok && t.Transparent()
 }
 
+// Unlinked is what a system offers whose nodes may be past the network of the run.
+type Unlinked interface {
+	// Unlinked: the nodes reach each other past the network, so that only the links of clients can be cut.
+	Unlinked() bool
+}
+
+// IsUnlinked tells whether the system says so of itself.
+func IsUnlinked(s System) bool {
+	u, ok := s.(Unlinked)
+	return ok && u.Unlinked()
+}
+
 // Direct is the network without proxies.
 type Direct struct{}
 

@@ -18,7 +18,7 @@ func openSystem(name string) func(systems.Options) (systems.System, error) {
 		case "reference":
 			return opened(reference.New(o, ""))
 		case "kafka":
-			return opened(kafka.New(o))
+			return kafka.Open(o)
 		default:
 			return nil, fmt.Errorf("there is no system %q", name)
 		}
@@ -45,6 +45,7 @@ var settingFlags = map[string]string{"kafka-version": "version", "path": "path",
 func (f *systemFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.kafkaVersion, "kafka-version", "", "with --system kafka: version, of those that ackproof fetch knows (default 4.4.0)")
 	flags.StringVar(&f.path, "path", "", "with --system kafka: folder of an own installation, instead of a fetched version")
+	flags.StringVar(&f.bootstrap, "bootstrap", "", "with --system kafka: host:port[,host:port…] of a cluster that runs already; nothing of it is stopped, only the links of the\nclients are hurt, and the test's topic is removed at the end. --nodes is the number of its brokers")
 	flags.StringVar(&f.cache, "cache", "", "with --system kafka: where ackproof fetch has put it (default: the user's cache folder)")
 	var known []string
 	for _, s := range kafka.SettingNames() {

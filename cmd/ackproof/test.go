@@ -138,7 +138,11 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 	default:
 		return t, usagef("--flush is %q, expected interval or batch", f.flush)
 	}
-	if f.nemesis != "none" {
+	if o.Settings["bootstrap"] != "" {
+		if err := f.visiting(&o, changed("nemesis")); err != nil {
+			return t, err
+		}
+	} else if f.nemesis != "none" {
 		for _, k := range list(f.nemesis) {
 			o.Nemesis = append(o.Nemesis, nemesis.Kind(k))
 		}
@@ -186,6 +190,22 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 		}
 	}
 	return t, nil
+}
+
+// visiting limits a test of a cluster that ran before it to what is the test's own: the links of its clients.
+func (f testFlags) visiting(o *harness.Options, chosen bool) error {
+	if f.backend != autoBackend && f.backend != harness.BackendProxies {
+		return usagef("--backend %s with --bootstrap, expected %s: the cluster is outside of any other", f.backend, harness.BackendProxies)
+	}
+	o.Backend = harness.BackendProxies
+	if f.nemesis == "none" {
+		return nil
+	}
+	o.Nemesis = []nemesis.Kind{nemesis.Partition}
+	if chosen && !slices.Equal(list(f.nemesis), []string{string(nemesis.Partition)}) {
+		return usagef("--nemesis is %q with --bootstrap, expected partition or none: nothing but the links of the clients is the test's to hurt", f.nemesis)
+	}
+	return nil
 }
 
 // besideReplay are the flags that make sense together with --replay.

@@ -96,11 +96,18 @@ var acksAllIsolation = Card{
 	faults:    isolation,
 }
 
+// turnover kills the leader when all is well again after the fault, so that what it has is put to the test by its successor.
+func turnover(after int, t systems.Timers) nemesis.Fault {
+	return nemesis.Fault{Kind: nemesis.Kill, Start: nemesis.Trigger{Fault: at(after), Healed: true, AfterMS: session(t, 0.5), Recovered: true, GiveUpMS: patience}, ForMS: session(t, 1.5),
+		Target: nemesis.Target{Role: nemesis.RoleLeader}}
+}
+
 // lastReplica leaves the leader alone in the in-sync set, lets it acknowledge, kills it, and lets the others return first.
 func lastReplica(t systems.Timers) []nemesis.Fault {
 	return []nemesis.Fault{
 		{Kind: nemesis.Kill, Start: nemesis.Trigger{AfterMS: begin, AckedMore: enough, GiveUpMS: patience}, ForMS: patience, UntilFault: at(1), Target: nemesis.Target{Role: nemesis.RoleFollowers}},
 		{Kind: nemesis.Kill, Start: nemesis.Trigger{Fault: at(0), ISRAtMost: 1, AckedMore: enough, GiveUpMS: patience}, ForMS: session(t, 6), Target: nemesis.Target{Role: nemesis.RoleLeader}},
+		turnover(1, t),
 	}
 }
 
@@ -110,8 +117,9 @@ var uncleanElection = Card{
 	Claim:    model.NoLoss, Anomaly: model.LostAcked,
 	Allows: "A copy that is not in sync may lead, and what it lacks is gone.",
 	Story: []string{"Both followers are killed; the leader is left alone in the in-sync set and goes on acknowledging (min.insync.replicas=1).",
-		"The leader is killed, the followers return first, and one of them leads. Six sessions later the old leader returns."},
-	On:        apart(Permitted, Permitted, 25*time.Second, 70*time.Second),
+		"The leader is killed, the followers return first, and one of them leads. Six sessions later the old leader returns.",
+		"When all is well again, whoever leads is killed."},
+	On:        apart(Permitted, Permitted, 28*time.Second, 80*time.Second),
 	configure: func(o *harness.Options) { o.Unclean, o.MinISR = true, 1 },
 	faults:    lastReplica,
 }
@@ -122,15 +130,15 @@ var cleanElection = Card{
 	Claim:    model.NoLoss, Anomaly: model.LostAcked,
 	Allows:    "No loss: nobody leads until the last member of the in-sync set is back.",
 	Story:     []string{"As unclean-election."},
-	On:        apart(Held, Held, 25*time.Second, 70*time.Second),
+	On:        apart(Held, Held, 28*time.Second, 80*time.Second),
 	configure: func(o *harness.Options) { o.MinISR = 1 },
 	faults:    lastReplica,
 }
 
 // blackout takes the power of all nodes at once, and everything that was not flushed.
-func blackout(systems.Timers) []nemesis.Fault {
+func blackout(t systems.Timers) []nemesis.Fault {
 	return []nemesis.Fault{{Kind: nemesis.PowerLoss, Start: nemesis.Trigger{AfterMS: 2 * begin, AckedMore: 2 * enough, GiveUpMS: patience}, ForMS: shortDown, Loss: lossy.LoseAll,
-		Target: nemesis.Target{Role: nemesis.RoleAll}}}
+		Target: nemesis.Target{Role: nemesis.RoleAll}}, turnover(0, t)}
 }
 
 var powerLossOfAll = Card{
@@ -138,8 +146,9 @@ var powerLossOfAll = Card{
 	Question: "With acks=all and the default flush, what does a power cut of the whole site cost?",
 	Claim:    model.NoLoss, Anomaly: model.LostAcked,
 	Allows:    "Everything that was not flushed, which by default is everything since the segment began; a real kernel writes back after about 30 s, this one never does.",
-	Story:     []string{"All nodes lose power at the same moment, and with it all that was not flushed; they return after half a second."},
-	On:        both(Permitted, Permitted, 14*time.Second, 40*time.Second),
+	Story:     []string{"All nodes lose power at the same moment, and with it all that was not flushed; they return after half a second.",
+		"When all is well again, whoever leads is killed."},
+	On:        both(Permitted, Permitted, 16*time.Second, 50*time.Second),
 	configure: func(*harness.Options) {},
 	faults:    blackout,
 }
@@ -150,7 +159,7 @@ var powerLossOfAllFlushed = Card{
 	Claim:    model.NoLoss, Anomaly: model.LostAcked,
 	Allows:    "Nothing.",
 	Story:     []string{"As power-loss-of-all."},
-	On:        both(Held, Held, 14*time.Second, 40*time.Second),
+	On:        both(Held, Held, 16*time.Second, 50*time.Second),
 	configure: func(o *harness.Options) { o.FlushEach = true },
 	faults:    blackout,
 }

@@ -44,9 +44,10 @@ type Cluster struct {
 }
 
 var (
-	_ systems.System = (*Cluster)(nil)
-	_ systems.Prober = (*Cluster)(nil)
-	_ systems.Linter = (*Cluster)(nil)
+	_ systems.System   = (*Cluster)(nil)
+	_ systems.Prober   = (*Cluster)(nil)
+	_ systems.Linter   = (*Cluster)(nil)
+	_ systems.Unlinked = (*Cluster)(nil)
 )
 
 // node is one JVM.
@@ -61,6 +62,26 @@ type node struct {
 
 // Serves implements systems.Server.
 func (n *node) Serves() bool { return n.role != controllerOnly }
+
+// Open prepares a cluster, or joins one that runs if the settings name it.
+func Open(o systems.Options) (systems.System, error) {
+	set, err := read(o)
+	if err != nil {
+		return nil, err
+	}
+	if len(set.Bootstrap) > 0 {
+		r, err := join(o, set)
+		if err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+	c, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
 
 // New prepares a cluster; nothing runs yet. An error says which option makes no sense, or what is not there.
 func New(o systems.Options) (*Cluster, error) {
@@ -112,9 +133,14 @@ func New(o systems.Options) (*Cluster, error) {
 	return c, nil
 }
 
+// Unlinked implements systems.Unlinked.
+func (c *Cluster) Unlinked() bool {
+	return c.o.Network == nil || !systems.IsTransparent(c.o.Network)
+}
+
 // join tells the network of the run who dials whom. Kafka's nodes know one address of each other, the real one, so on a network of proxies they are not.
 func (c *Cluster) join() error {
-	if c.o.Network == nil || !systems.IsTransparent(c.o.Network) {
+	if c.Unlinked() {
 		return nil
 	}
 	for _, from := range c.nodes {

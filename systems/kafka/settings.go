@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +80,11 @@ func read(o systems.Options) (Settings, error) {
 			out.Cache = v
 		case "bootstrap":
 			for addr := range strings.SplitSeq(v, ",") {
-				out.Bootstrap = append(out.Bootstrap, strings.TrimSpace(addr))
+				addr = strings.TrimSpace(addr)
+				if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" {
+					return out, fmt.Errorf("kafka: bootstrap has %q, expected host:port", addr)
+				}
+				out.Bootstrap = append(out.Bootstrap, addr)
 			}
 		case "timers":
 			i := slices.IndexFunc(timerSets, func(t timers) bool { return t.name == v })
@@ -113,6 +118,9 @@ func read(o systems.Options) (Settings, error) {
 	}
 	if out.Path != "" && out.Version != "" {
 		return out, fmt.Errorf("kafka: version %s and path %s, expected one of them", out.Version, out.Path)
+	}
+	if len(out.Bootstrap) > 0 && len(o.Settings) > 1 {
+		return out, fmt.Errorf("kafka: bootstrap beside other settings, %v, expected it alone: the cluster is what it is", o.Settings)
 	}
 	return out, nil
 }
