@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 
 	"ackproof/harness"
@@ -21,6 +22,12 @@ func (f testFlags) stand(t *harness.Test) (done bool, err error) {
 	}
 	if t.Options.Backend == "" {
 		t.Options.Backend = simplest(t.Options.System, wanted)
+		if t.Options.Backend == harness.BackendSandbox && !t.Options.Require && !sandbox.Inside() {
+			if _, err := askInside(context.Background()); err != nil { // better some of the faults than none
+				t.Options.Backend = harness.BackendProxies
+				t.Notes = append(t.Notes, "on proxies, without some of the faults that are wanted: "+err.Error())
+			}
+		}
 	}
 	if t.Options.Backend == harness.BackendSandbox {
 		inside, code, err := sandbox.Enter()
@@ -32,9 +39,6 @@ func (f testFlags) stand(t *harness.Test) (done bool, err error) {
 			return true, exitError{code: code}
 		case err == nil:
 			t.Ground = newSandbox
-		case !inside && f.backend == autoBackend && !t.Options.Require:
-			t.Options.Backend = harness.BackendProxies
-			t.Notes = append(t.Notes, "on proxies, without some of the faults that are wanted: "+err.Error())
 		default:
 			return true, exitError{code: model.ExitInfrastructure, message: "the infrastructure could not run: " + err.Error()}
 		}

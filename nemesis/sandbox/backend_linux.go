@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"ackproof/nemesis"
-	"ackproof/nemesis/vdso"
 	"ackproof/systems"
 )
 
@@ -53,6 +52,9 @@ func (*Backend) Machine(n systems.Node) nemesis.Machine { return nemesis.Machine
 
 // Can implements nemesis.Backend.
 func (*Backend) Can(k nemesis.Kind) (ok bool, how string) {
+	if ok, how, known := nemesis.CanToProcess(k); known {
+		return ok, how
+	}
 	switch k {
 	case nemesis.Kill:
 		return true, "SIGKILL of the node's process namespace, and a restart with the same address and data"
@@ -62,8 +64,6 @@ func (*Backend) Can(k nemesis.Kind) (ok bool, how string) {
 		return true, "the packet switch drops what goes that way"
 	case nemesis.MachineDeath:
 		return true, "the packet switch drops all packets of the node, then SIGKILL"
-	case nemesis.ClockSkew, nemesis.ClockDrift, nemesis.ClockStrobe:
-		return vdso.Available()
 	case nemesis.PacketDelay, nemesis.PacketLoss, nemesis.PacketDuplicate, nemesis.PacketReorder, nemesis.PacketCorrupt, nemesis.LinkRate, nemesis.LinkClog:
 		return true, "the packet switch treats the packets of each link and direction"
 	}
