@@ -160,21 +160,22 @@ func (c Card) Judge(expect Answer, out *harness.Outcome) Finding {
 }
 
 func (c Card) answer(r model.ClaimResult) (a Answer, count int64, because string) {
-	switch r.Verdict {
-	case model.Violated:
+	if r.Verdict == model.Violated {
 		for _, a := range r.Anomalies {
 			count += a.Count
 		}
 		return Violated, count, ""
-	case model.Undecided:
-		return Undecided, 0, r.Reason
-	case model.NotTested:
-		return NotTested, 0, r.Reason
 	}
-	for _, p := range r.Permitted {
+	for _, p := range r.Permitted { // it was seen, whatever else was not
 		if p.Kind == c.Anomaly && p.Count > 0 {
 			return Permitted, p.Count, p.Because
 		}
 	}
-	return Held, 0, ""
+	switch r.Verdict {
+	case model.Held:
+		return Held, 0, ""
+	case model.Undecided:
+		return Undecided, 0, r.Reason
+	}
+	return NotTested, 0, r.Reason
 }

@@ -111,6 +111,7 @@ func TestTheAnswerIsReadOutOfTheRun(t *testing.T) {
 		{"permitted", Permitted, []model.ClaimResult{{ID: model.NoLoss, Verdict: model.Held, Permitted: []model.PermittedLoss{{Kind: model.LostAcked, Count: 5, Because: "acks=1"}}}}, Permitted, 5, true},
 		{"permitted, of another kind", Held, []model.ClaimResult{{ID: model.NoLoss, Verdict: model.Held, Permitted: []model.PermittedLoss{{Kind: model.DirtyRead, Count: 5}}}}, Held, 0, true},
 		{"permitted where it should hold", Held, []model.ClaimResult{{ID: model.NoLoss, Verdict: model.Held, Permitted: []model.PermittedLoss{{Kind: model.LostAcked, Count: 1}}}}, Permitted, 1, false},
+		{"permitted, and then nothing was put to the test", Permitted, []model.ClaimResult{{ID: model.NoLoss, Verdict: model.NotTested, Permitted: []model.PermittedLoss{{Kind: model.LostAcked, Count: 2}}}}, Permitted, 2, true},
 		{"violated", Permitted, []model.ClaimResult{{ID: model.NoLoss, Verdict: model.Violated, Anomalies: []model.AnomalyResult{{Kind: model.LostAcked, Count: 3}}}}, Violated, 3, false},
 		{"undecided", Held, []model.ClaimResult{{ID: model.NoLoss, Verdict: model.Undecided, Reason: "why"}}, Undecided, 0, false},
 		{"not asked", Held, nil, NotTested, 0, false},

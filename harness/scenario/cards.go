@@ -145,8 +145,8 @@ var powerLossOfAll = Card{
 	Name:     "power-loss-of-all",
 	Question: "With acks=all and the default flush, what does a power cut of the whole site cost?",
 	Claim:    model.NoLoss, Anomaly: model.LostAcked,
-	Allows:    "Everything that was not flushed, which by default is everything since the segment began; a real kernel writes back after about 30 s, this one never does.",
-	Story:     []string{"All nodes lose power at the same moment, and with it all that was not flushed; they return after half a second.",
+	Allows: "Everything that was not flushed, which by default is everything since the segment began; a real kernel writes back after about 30 s, this one never does.",
+	Story: []string{"All nodes lose power at the same moment, and with it all that was not flushed; they return after half a second.",
 		"When all is well again, whoever leads is killed."},
 	On:        both(Permitted, Permitted, 16*time.Second, 50*time.Second),
 	configure: func(*harness.Options) {},
@@ -172,12 +172,14 @@ func lastStanding(more int64) func(systems.Timers) []nemesis.Fault {
 			{Kind: nemesis.Pause, Start: nemesis.Trigger{AfterMS: 2 * begin, AckedMore: 2 * enough, GiveUpMS: patience}, ForMS: session(t, 12), Target: nemesis.Target{Role: nemesis.RoleFollowers}},
 			{Kind: nemesis.PowerLoss, Start: nemesis.Trigger{Fault: at(0), AfterMS: session(t, 2.5), ISRAtMost: 1, AckedMore: more, GiveUpMS: patience}, ForMS: shortDown, Loss: lossy.LoseAll,
 				Target: nemesis.Target{Role: nemesis.RoleLeader}},
+			turnover(0, t),
 		}
 	}
 }
 
 var lastStandingStory = []string{"Both followers are paused until they are out of the in-sync set, with everything that was acknowledged on their disks.",
-	"The leader alone loses its power and what it had not flushed, and returns first; the followers go on long after."}
+	"The leader alone loses its power and what it had not flushed, and returns first; the followers go on long after.",
+	"When all is well again, whoever leads is killed."}
 
 var kip966Off = Card{
 	Name:     "last-replica-power-loss",
