@@ -44,12 +44,28 @@ func (c *Coordinator) make(id string) (*group, int16) {
 	if g := c.groups[id]; g != nil {
 		return g, 0
 	}
-	if len(c.groups) >= c.cfg.MaxGroups {
+	if c.full() {
 		return nil, kerr.GroupMaxSizeReached.Code
 	}
 	g := &group{id: id, offsets: map[topicPartition]*offset{}}
 	c.groups[id] = g
 	return g, 0
+}
+
+// full tells whether there may be no more groups. Commits that are under way count for the groups that they will make.
+func (c *Coordinator) full() bool {
+	if len(c.groups)+len(c.pending) < c.cfg.MaxGroups {
+		return false // each of them makes one at most
+	}
+	coming := map[string]bool{}
+	for _, p := range c.pending {
+		for _, o := range p.offsets {
+			if c.groups[o.group] == nil {
+				coming[o.group] = true
+			}
+		}
+	}
+	return len(c.groups)+len(coming) >= c.cfg.MaxGroups
 }
 
 // tidy forgets a group that came to nothing: nobody ever joined fully, nothing was committed, and nothing of it is in the log.

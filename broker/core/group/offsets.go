@@ -158,7 +158,7 @@ func (c *Coordinator) mayCommit(g *group, q *kmsg.OffsetCommitRequest) int16 {
 	case g == nil && !outsider:
 		return kerr.UnknownMemberID.Code
 	case g == nil:
-		if len(c.groups) >= c.cfg.MaxGroups {
+		if c.full() {
 			return kerr.GroupMaxSizeReached.Code
 		}
 		return 0
