@@ -41,6 +41,19 @@ func (n *Node) handleDescribeCluster(ctx context.Context, q *kmsg.DescribeCluste
 func (n *Node) handleDescribeQuorum(q *kmsg.DescribeQuorumRequest) kmsg.Response {
 	const topic = "__cluster_metadata"
 	resp := q.ResponseKind().(*kmsg.DescribeQuorumResponse)
+	if len(q.Topics) > 0 && (len(q.Topics) > 1 || q.Topics[0].Topic != topic || len(q.Topics[0].Partitions) != 1 || q.Topics[0].Partitions[0].Partition != 0) {
+		for _, asked := range q.Topics {
+			t := kmsg.NewDescribeQuorumResponseTopic()
+			t.Topic = asked.Topic
+			for _, p := range asked.Partitions {
+				none := kmsg.NewDescribeQuorumResponseTopicPartition()
+				none.Partition, none.ErrorCode = p.Partition, kerr.UnknownTopicOrPartition.Code
+				t.Partitions = append(t.Partitions, none)
+			}
+			resp.Topics = append(resp.Topics, t)
+		}
+		return resp
+	}
 	v := n.view.Load()
 	t := kmsg.NewDescribeQuorumResponseTopic()
 	t.Topic = topic

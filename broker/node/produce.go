@@ -20,6 +20,7 @@ import (
 // one has replied.
 type produce struct {
 	node  *Node
+	frame *wire.Frame
 	view  *view
 	resp  *kmsg.ProduceResponse
 	acks  int16
@@ -37,9 +38,9 @@ type produceSlot struct {
 	into *kmsg.ProduceResponseTopicPartition
 }
 
-// handleProduce appends. The frame of the request is never used again, so the batches go to the log without a copy.
-func (n *Node) handleProduce(ctx context.Context, q *kmsg.ProduceRequest) wire.Pending {
-	p := &produce{node: n, view: n.view.Load(), resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, began: time.Now(), done: make(chan struct{})}
+// handleProduce appends. The batches go to the log without a copy: whoever keeps one holds the frame.
+func (n *Node) handleProduce(ctx context.Context, q *kmsg.ProduceRequest, frame *wire.Frame) wire.Pending {
+	p := &produce{node: n, frame: frame, view: n.view.Load(), resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, began: time.Now(), done: make(chan struct{})}
 	p.left.Store(1)
 	deadline := p.began.Add(time.Duration(max(q.TimeoutMillis, 0)) * time.Millisecond)
 	p.resp.Topics = make([]kmsg.ProduceResponseTopic, len(q.Topics))
@@ -58,6 +59,7 @@ func (n *Node) handleProduce(ctx context.Context, q *kmsg.ProduceRequest) wire.P
 		}
 	}
 	p.finish()
+	p.frame = nil // it is the reader's, and who keeps a batch holds it
 	return p
 }
 
@@ -94,6 +96,7 @@ func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, top
 	case len(rest) > 0:
 		slot.fail(kerr.InvalidRecord, fmt.Sprintf("%d bytes behind the batch, expected one batch per partition", len(rest)))
 	default:
+		batch.Hold(slot.p.frame)
 		r.step(partition.Produce{Token: slot, Batch: batch, Acks: q.Acks, Deadline: deadline})
 	}
 }
@@ -115,7 +118,9 @@ func (s *produceSlot) fail(code *kerr.Error, message string) {
 // reply takes the replica's answer.
 func (s *produceSlot) reply(e partition.ProduceReply) {
 	s.into.ErrorCode, s.into.BaseOffset, s.into.LogStartOffset = e.Code, e.BaseOffset, e.LogStart
-	s.into.CurrentLeader.LeaderID, s.into.CurrentLeader.LeaderEpoch = e.Leader, e.LeaderEpoch
+	if s.p.resp.Version >= 10 { // KIP-951
+		s.into.CurrentLeader.LeaderID, s.into.CurrentLeader.LeaderEpoch = e.Leader, e.LeaderEpoch
+	}
 	s.p.finish()
 }
 

@@ -313,6 +313,11 @@ func TestSingleNode(t *testing.T) {
 		}
 	})
 	t.Run("who leads the control plane", func(t *testing.T) {
+		q := kmsg.NewPtrDescribeQuorumRequest()
+		q.Topics = []kmsg.DescribeQuorumRequestTopic{{Topic: "t", Partitions: []kmsg.DescribeQuorumRequestTopicPartition{{Partition: 3}}}}
+		if got := c.ask(0, q).(*kmsg.DescribeQuorumResponse).Topics[0].Partitions[0]; got.Partition != 3 || got.ErrorCode != kerr.UnknownTopicOrPartition.Code {
+			t.Errorf("the quorum of t: partition %d, %v", got.Partition, kerr.ErrorForCode(got.ErrorCode))
+		}
 		r := c.ask(0, kmsg.NewPtrDescribeQuorumRequest()).(*kmsg.DescribeQuorumResponse)
 		if got := r.Topics[0].Partitions[0].LeaderID; got != 1 {
 			t.Errorf("leader %d", got)

@@ -237,7 +237,7 @@ var groupCases = []testCase{
 				return
 			}
 			list := resp.(*kmsg.ListGroupsResponse)
-			kept := list.Groups[:0]
+			kept := []kmsg.ListGroupsResponseGroup{}
 			for _, g := range list.Groups {
 				if g.Group == t.group {
 					kept = append(kept, g)

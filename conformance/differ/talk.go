@@ -236,7 +236,11 @@ func (t *talk) coordinator() (id int32) {
 		}
 		h := kmsg.NewPtrHeartbeatRequest() // it may still be loading
 		h.Group, h.MemberID, h.Generation = t.group, "nobody", 1
-		return prepare[*kmsg.HeartbeatResponse](t, id, h).ErrorCode == 25 // UNKNOWN_MEMBER_ID
+		switch prepare[*kmsg.HeartbeatResponse](t, id, h).ErrorCode {
+		case 14, 15, 16: // COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
+			return false
+		}
+		return true
 	})
 	return id
 }
@@ -263,6 +267,10 @@ func meet(ctx context.Context, name, bootstrap string) (*system, error) {
 	}
 	for _, b := range resp.(*kmsg.MetadataResponse).Brokers {
 		s.brokers[b.NodeID] = net.JoinHostPort(b.Host, fmt.Sprint(b.Port))
+	}
+	// Any broker passes on what is for the controller, but kfake's do not.
+	if address := s.brokers[resp.(*kmsg.MetadataResponse).ControllerID]; address != "" {
+		s.bootstrap = []string{address}
 	}
 	if len(s.brokers) != 3 {
 		return nil, fmt.Errorf("%s at %s has %d brokers, expected 3", name, bootstrap, len(s.brokers))
