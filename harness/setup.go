@@ -15,6 +15,7 @@ import (
 	"ackproof/model"
 	"ackproof/nemesis"
 	"ackproof/nemesis/lossy"
+	"ackproof/nemesis/seccomp"
 	"ackproof/systems"
 	"ackproof/workloads/group"
 	"ackproof/workloads/kafka"
@@ -313,6 +314,9 @@ func (r *run) ground() (nemesis.Backend, error) {
 		if b, err = r.Ground(); err != nil {
 			return nil, err
 		}
+	}
+	if ok, _ := seccomp.Available(); ok && nemesis.UsesCalls(r.wanted()) {
+		b = nemesis.WithCalls(b)
 	}
 	if ok, _ := lossy.Available(); !ok || !nemesis.UsesDisk(r.wanted()) {
 		return b, nil // without them the faults say why they are not to be had

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"ackproof/nemesis/seccomp"
 	"ackproof/nemesis/vdso"
 	"ackproof/systems"
 	"ackproof/systems/process"
@@ -54,6 +55,8 @@ type Network interface {
 type Machine struct {
 	// Process is the number, in the harness's own counting, of the process that the node is: its clock and its limits can be had by it. 0: it is down.
 	Process int
+	// Calls of that process.
+	Calls *seccomp.Supervisor
 	// Disk under the node's data folder.
 	Disk Disk
 }

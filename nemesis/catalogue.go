@@ -3,6 +3,7 @@ package nemesis
 import (
 	"time"
 
+	"ackproof/nemesis/seccomp"
 	"ackproof/systems"
 )
 
@@ -38,7 +39,9 @@ type PresetStep struct {
 	For         Span
 	Until       int // healed when that step takes effect, if > 0
 	Stagger     Span
-	Staggered   int   // how many staggers the layout has to count
+	Staggered   int // how many staggers the layout has to count
+	Call        seccomp.Call
+	Nth         int   // as Fault.Nth, the largest that is drawn
 	Amount      Span  // as Fault.AmountMS; of a clock in either direction
 	Percent     int   // as Fault.Percent
 	Rate        int64 // as Fault.BytesPerSecond

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"ackproof/model"
+	"ackproof/nemesis/seccomp"
 	"ackproof/systems"
 )
 
@@ -28,9 +30,12 @@ const (
 	cont = syscall.SIGCONT
 )
 
+const dataEnv = "ACKPROOF_NEMESIS_TEST_DATA"
+
 const childEnv = "ACKPROOF_NEMESIS_TEST_NODE"
 
 func TestMain(m *testing.M) {
+	seccomp.Shim()
 	if addr := os.Getenv(childEnv); addr != "" {
 		serveChild(addr)
 		return
@@ -59,7 +64,7 @@ func serveChild(addr string) {
 	}
 }
 
-// echo answers every frame (length, bytes) with itself, "time" with the time, and "eat!" by taking all memory that there is.
+// echo answers every frame (length, bytes) with itself, "time" with the time, "save" when it has written and flushed a line, and "eat!" by taking all memory that there is.
 func echo(c net.Conn) {
 	defer c.Close()
 	var size [4]byte
@@ -75,6 +80,15 @@ func echo(c net.Conn) {
 		switch string(frame[4:]) {
 		case "time":
 			frame = binary.BigEndian.AppendUint64([]byte{0, 0, 0, 8}, uint64(time.Now().UnixNano()))
+		case "save":
+			f, err := os.OpenFile(filepath.Join(os.Getenv(dataEnv), "saved"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+			if err == nil {
+				_, err = f.WriteString("saved\n")
+				err = errors.Join(err, f.Sync(), f.Close())
+			}
+			if err != nil {
+				frame = []byte{0, 0, 0, 4, 'f', 'a', 'i', 'l'}
+			}
 		case "eat!":
 			for {
 				eaten = append(eaten, make([]byte, 1<<20))
@@ -123,6 +137,8 @@ type child struct {
 	gone chan struct{}
 	// broken makes the node's faults do nothing, to see whether the proofs notice.
 	broken bool
+	host   systems.Host // nil: this machine
+	data   string
 }
 
 func newCluster(t *testing.T, nodes, partitions int) *cluster {
@@ -229,7 +245,7 @@ func (c *cluster) Stop() error {
 }
 
 func (n *child) ID() int       { return n.id }
-func (n *child) Data() string  { return "" }
+func (n *child) Data() string  { return n.data }
 func (n *child) Name() string  { return fmt.Sprintf("n%d", n.id) }
 func (n *child) Addr() string  { return n.addr }
 func (n *child) Expect()       {}
@@ -258,7 +274,7 @@ func (n *child) Start(context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+n.addr)
+	cmd.Env = append(os.Environ(), childEnv+"="+n.addr, dataEnv+"="+n.data)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -267,7 +283,11 @@ func (n *child) Start(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	start := (*exec.Cmd).Start
+	if n.host != nil {
+		start = func(c *exec.Cmd) error { return n.host.Start(n.id, c) }
+	}
+	if err := start(cmd); err != nil {
 		return err
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')

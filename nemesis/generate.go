@@ -175,6 +175,9 @@ func (g *generator) draw(p Preset) sequence {
 		f := Fault{Kind: s.Kind, ForMS: g.span(s.For), StaggerMS: g.span(s.Stagger), Preset: p.Name,
 			Target: Target{Role: s.Role, Partition: AnyPartition, Aside: s.Aside}, Cut: Cut{Shape: s.Shape, Against: s.Against, Reset: s.Reset}, AmountMS: g.span(s.Amount),
 			Percent: s.Percent, BytesPerSecond: s.Rate, Shuffle: s.Shuffle}
+		if s.Nth > 0 {
+			f.Call, f.Nth = s.Call, 1+g.pick.IntN(s.Nth)
+		}
 		if s.Kind.ofClock() && g.pick.IntN(2) == 0 {
 			f.AmountMS = -f.AmountMS
 		}

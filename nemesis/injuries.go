@@ -13,6 +13,8 @@ func newInjury(w wound) injury {
 		return &badDisk{wound: w}
 	case MachineDeath:
 		return &machineDeath{wound: w}
+	case CrashAtCall, ErrorAtCall:
+		return newAtCall(w)
 	case CPUStarve:
 		return &starved{wound: w}
 	case Descriptors:

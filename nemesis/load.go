@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ackproof/nemesis/lossy"
+	"ackproof/nemesis/seccomp"
 	"ackproof/nemesis/vdso"
 )
 
@@ -146,6 +147,16 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "bytes_per_second", fmt.Sprintf("nothing for a %s", f.Kind)
 	case f.Kind != LinkClog && f.Shuffle:
 		return "shuffle", fmt.Sprintf("false for a %s", f.Kind)
+	case f.Kind.ofCall() && !slices.Contains(seccomp.Calls(), f.Call):
+		return "call", oneOf(seccomp.Calls())
+	case f.Kind.ofCall() && f.Nth < 1:
+		return "nth", "the number of the call, from 1"
+	case !f.Kind.ofCall() && (f.Call != "" || f.Nth != 0):
+		return "call", fmt.Sprintf("nothing for a %s, nor nth", f.Kind)
+	case f.Kind != ErrorAtCall && f.Error != "":
+		return "error", fmt.Sprintf("nothing for a %s", f.Kind)
+	case f.Kind == ErrorAtCall && errnos[f.Error] == 0:
+		return "error", "one of EIO, ENOSPC, EDQUOT, EINTR"
 	case f.StaggerMS < 0:
 		return "stagger_ms", "0 or more milliseconds"
 	case f.UntilFault != nil && (*f.UntilFault < 0 || *f.UntilFault >= len(all) || *f.UntilFault == self):

@@ -1,10 +1,14 @@
 package nemesis
 
-import "time"
+import (
+	"time"
+
+	"ackproof/nemesis/seccomp"
+)
 
 // Processes are the presets of real systems only: what one process can be made to suffer that the simulator has no counterpart for.
 func Processes() []Preset {
-	return []Preset{DriftOfReplicas, StrobeOfLeader, StarvedLeader, StarvedController, NoDescriptors, NoMemory}
+	return []Preset{DriftOfReplicas, StrobeOfLeader, StarvedLeader, StarvedController, NoDescriptors, NoMemory, CrashAtWrite, CrashAtFlush, CrashAtRename, ErrorAtWrite, ErrorAtFlush}
 }
 
 // DriftOfReplicas makes the clocks of a partition's replicas run fast or slow.
@@ -53,4 +57,39 @@ var NoMemory = Preset{
 	Name: "no-memory", Nodes: 2,
 	Why:   "The leader is refused memory and ends in the middle of whatever it was doing.",
 	Steps: []PresetStep{{Kind: Memory, Role: RoleLeader, For: sessions(0.8, 1.5)}},
+}
+
+// CrashAtWrite ends the leader in the middle of its writes.
+var CrashAtWrite = Preset{
+	Name: "crash-at-write", Nodes: 2,
+	Why:   "The leader ends at the very write that would have stored a batch: what it told anybody of that batch before was a promise too early.",
+	Steps: []PresetStep{{Kind: CrashAtCall, Call: seccomp.Write, Nth: 200, Role: RoleLeader, For: sessions(0.4, 1.2)}},
+}
+
+// CrashAtFlush ends the leader at a flush.
+var CrashAtFlush = Preset{
+	Name: "crash-at-flush", Nodes: 2,
+	Why:   "The leader ends at a flush: what was to be acknowledged after it must not have been acknowledged.",
+	Steps: []PresetStep{{Kind: CrashAtCall, Call: seccomp.Flush, Nth: 20, Role: RoleLeader, For: sessions(0.4, 1.2)}},
+}
+
+// CrashAtRename ends the controller as it is about to put one file in the place of another.
+var CrashAtRename = Preset{
+	Name: "crash-at-rename", Nodes: 2,
+	Why:   "The controller ends when a new file is complete and the old one still has its name: it must come back from either.",
+	Steps: []PresetStep{{Kind: CrashAtCall, Call: seccomp.Rename, Nth: 2, Role: RoleController, For: sessions(0.8, 1.5)}},
+}
+
+// ErrorAtWrite refuses the leader one write.
+var ErrorAtWrite = Preset{
+	Name: "error-at-write", Nodes: 2,
+	Why:   "One write of the leader is refused: the batch must not be acknowledged, and what comes after it must not be taken for its successor.",
+	Steps: []PresetStep{{Kind: ErrorAtCall, Call: seccomp.Write, Nth: 200, Role: RoleLeader, For: sessions(0.4, 1.2)}},
+}
+
+// ErrorAtFlush refuses a follower one flush.
+var ErrorAtFlush = Preset{
+	Name: "error-at-flush", Nodes: 2,
+	Why:   "One flush of a follower is refused: what it should have kept may be gone, whatever a later flush says.",
+	Steps: []PresetStep{{Kind: ErrorAtCall, Call: seccomp.Flush, Nth: 10, Role: RoleFollower, For: sessions(0.4, 1.2)}},
 }

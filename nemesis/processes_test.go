@@ -3,6 +3,7 @@ package nemesis
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"ackproof/model"
+	"ackproof/nemesis/seccomp"
 	"ackproof/systems"
 )
 
@@ -234,5 +236,81 @@ func TestClocksOfNodesThatEnd(t *testing.T) {
 	results = r.Run(ctx, Schedule{Version: 1, Faults: []Fault{{Kind: ClockSkew, ForMS: 60_000, AmountMS: 5000, Target: Target{Role: RoleNode, Node: 1}}}})
 	if results[0].Effective || strings.Contains(results[0].Proof, "take hold") {
 		t.Errorf("%+v", results[0])
+	}
+}
+
+// Frames that were answered with themselves, of so many that asked the node to write and flush a line.
+func saves(c *cluster, frames int) (answered int) {
+	conn, err := net.Dial("tcp", c.nodes[0].addr)
+	if err != nil {
+		c.t.Error(err)
+		return 0
+	}
+	defer conn.Close()
+	for range frames {
+		out := "\x00\x00\x00\x04save"
+		if _, err := conn.Write([]byte(out)); err != nil {
+			break
+		}
+		in := make([]byte, len(out))
+		if _, err := io.ReadFull(conn, in); err != nil {
+			break
+		}
+		if string(in) == out {
+			answered++
+		}
+	}
+	return answered
+}
+
+func TestTheNodeDiesOrFailsAtTheNthCallOnItsData(t *testing.T) {
+	for _, x := range []struct {
+		fault    Fault
+		answered int // of 6
+		lines    int // in the file
+		proof    string
+	}{
+		{Fault{Kind: CrashAtCall, Call: seccomp.Write, Nth: 3}, 2, 2, "was killed at write number 3, before write of "},
+		{Fault{Kind: CrashAtCall, Call: seccomp.Flush, Nth: 3}, 2, 3, "was killed at flush number 3, before fsync of "},
+		{Fault{Kind: ErrorAtCall, Call: seccomp.Flush, Nth: 3}, 5, 6, `was given "input/output error" for flush number 3, fsync of `},
+		{Fault{Kind: ErrorAtCall, Call: seccomp.Write, Nth: 3, Error: "ENOSPC"}, 5, 5, `was given "no space left on device" for write number 3, write of `},
+		{Fault{Kind: CrashAtCall, Call: seccomp.Rename, Nth: 1}, 6, 6, "made 0 of 1 calls of the class rename"},
+	} {
+		t.Run(fmt.Sprintf("%s %s %d", x.fault.Kind, x.fault.Call, x.fault.Nth), func(t *testing.T) {
+			c := newCluster(t, 1, 1)
+			b := WithCalls(&Proxies{mesh: c.mesh(0)})
+			if ok, why := b.Can(x.fault.Kind); !ok {
+				t.Skip(why)
+			}
+			n := c.nodes[0]
+			n.host, n.data = b, t.TempDir()
+			n.Kill()
+			if err := n.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			first, answered := n.PID(), 0
+			r := &Runner{System: c, Backend: b, Event: func(s FaultStep) {
+				if s.Step == Began {
+					answered = saves(c, 6)
+				}
+			}}
+			x.fault.ForMS, x.fault.Target = 100, Target{Role: RoleNode, Node: 1}
+			s := Schedule{Version: 1, Faults: []Fault{x.fault}}
+			if err := s.Validate(1, 1, 0); err != nil {
+				t.Fatal(err)
+			}
+			result := r.Run(t.Context(), s)[0]
+			hit := x.fault.Call != seccomp.Rename
+			if result.Effective != hit || !strings.Contains(result.Proof, x.proof) {
+				t.Errorf("%+v, expected effect %t and %q", result, hit, x.proof)
+			}
+			saved, _ := os.ReadFile(n.data + "/saved")
+			if lines := strings.Count(string(saved), "\n"); answered != x.answered || lines != x.lines {
+				t.Errorf("%d answered and %d lines saved, expected %d and %d", answered, lines, x.answered, x.lines)
+			}
+			if again := n.PID() != first; again != hit || n.PID() == 0 {
+				t.Errorf("pid %d, and before %d", n.PID(), first)
+			}
+		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ackproof/nemesis/lossy"
+	"ackproof/nemesis/seccomp"
 )
 
 // Schedule is the only source of faults in a run: a value that is printed, saved, replayed and shrunk. JSON, version 1.
@@ -36,6 +37,10 @@ type Fault struct {
 	Cut            Cut   `json:"cut,omitzero"` // of a partition, and of what treats packets
 	// Loss is what a power-loss takes; "": each target draws it from the seed. The simulator always draws.
 	Loss lossy.Loss `json:"loss,omitempty"`
+	// Call and Nth, from 1, of a crash-at-call or error-at-call; Error of the latter: EIO, if it is empty, ENOSPC, EDQUOT or EINTR.
+	Call  seccomp.Call `json:"call,omitempty"`
+	Nth   int          `json:"nth,omitempty"`
+	Error string       `json:"error,omitempty"`
 	// Preset names the sequence that this fault is a part of, for people.
 	Preset string `json:"preset,omitempty"`
 }
@@ -61,6 +66,10 @@ const (
 
 	// Of real systems only.
 
+	// CrashAtCall kills the node at its Nth system call of the class Call on its data from now on, before the call is carried out. ErrorAtCall gives the call an error
+	// instead. Both are healed by a restart.
+	CrashAtCall Kind = "crash-at-call"
+	ErrorAtCall Kind = "error-at-call"
 	CPUStarve   Kind = "cpu-starve"   // the node runs AmountMS of each 100 ms
 	Descriptors Kind = "descriptors"  // the node can open no file and no connection more; healed by the old limit
 	Memory      Kind = "memory"       // the node gets no memory beyond what it has; healed by a restart
@@ -91,7 +100,7 @@ func SimulatedKinds() []Kind {
 // AllKinds are all kinds, those that the simulator has first.
 func AllKinds() []Kind {
 	return append(SimulatedKinds(), ClockDrift, ClockStrobe, MachineDeath,
-		CPUStarve, Descriptors, Memory,
+		CPUStarve, Descriptors, Memory, CrashAtCall, ErrorAtCall,
 		PacketDelay, PacketLoss, PacketDuplicate, PacketReorder, PacketCorrupt, LinkRate, LinkClog)
 }
 

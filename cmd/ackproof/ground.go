@@ -60,7 +60,7 @@ func simplest(system string, wanted []nemesis.Kind) string {
 	if slices.Contains(wanted, nemesis.Partition) && !movable(system) {
 		return harness.BackendSandbox
 	}
-	proxies := nemesis.NewProxies()
+	proxies := nemesis.WithCalls(nemesis.NewProxies())
 	defer proxies.Close()
 	if slices.ContainsFunc(wanted, func(k nemesis.Kind) bool { ok, _ := proxies.Can(k); return !ok }) {
 		return harness.BackendSandbox

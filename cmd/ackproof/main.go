@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ackproof/model"
+	"ackproof/nemesis/seccomp"
 )
 
 // exitError ends the program with a code. Message is one line for stderr, "" if everything has been said.
@@ -47,6 +48,7 @@ func commands() []*cobra.Command {
 }
 
 func main() {
+	seccomp.Shim()
 	os.Exit(run(os.Args[1:]))
 }
 

@@ -105,7 +105,7 @@ func supervised(t *testing.T, o Options, what, dir string, args ...string) (s *S
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env, cmd.Dir = append(os.Environ(), childEnv+"="+what), dir
+	cmd.Env, cmd.Dir = append(os.Environ(), childEnv+"="+what, "GORACE=atexit_sleep_ms=0"), dir
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	s, err := Start(cmd, o, (*exec.Cmd).Start)
