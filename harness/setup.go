@@ -321,8 +321,11 @@ func (r *run) ground() (nemesis.Backend, error) {
 	if ok, _ := lossy.Available(); !ok || !nemesis.UsesDisk(r.wanted()) {
 		return b, nil // without them the faults say why they are not to be had
 	}
-	return nemesis.WithDisks(b, lossy.Options{}), nil
+	return nemesis.WithDisks(b, lossy.Options{FlushTime: flushTimes[uint64(r.Options.Seed)%uint64(len(flushTimes))]}), nil
 }
+
+// flushTimes is what a flush takes on a good disk, on an ordinary one and on a slow one; the seed decides. The longer, the more is unflushed when the power goes.
+var flushTimes = []time.Duration{time.Millisecond, 4 * time.Millisecond, 15 * time.Millisecond}
 
 // wanted are the kinds of faults that the run may inject.
 func (r *run) wanted() []nemesis.Kind {

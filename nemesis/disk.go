@@ -21,6 +21,8 @@ import (
 type Disk interface {
 	// PowerLoss takes what was not flushed, in the way that is asked for, and ends what processes see of the disk. The node should be down.
 	PowerLoss(lossy.Loss, *rand.Rand) (lossy.Lost, error)
+	// Freeze is the moment at which the power goes; PowerLoss must follow.
+	Freeze()
 	// Attached counts the processes of the node that were given the disk so far.
 	Attached() int
 	// Wipe empties the disk for good. The node must be down.
@@ -132,27 +134,33 @@ func (b *badDisk) prepare(context.Context) {
 	b.rulings, b.proofs, b.hits = make([]*lossy.Ruling, len(b.nodes)), make([]string, len(b.nodes)), make([]int, len(b.nodes))
 }
 
-// rule is what the fault's kind does. A disk error hits what a simulated one hits: whatever changes something comes next.
+// rule is what the fault's kind does. What fails once mostly fails in the log of the fault's partition, where that is known: elsewhere it is something else that is put to the test.
 func (b *badDisk) rule() lossy.Rule {
-	flushes := []lossy.Op{lossy.Flush, lossy.FlushDir}
+	var r lossy.Rule
 	switch b.l.fault.Kind {
-	case FlushError:
-		return lossy.Rule{Ops: []lossy.Op{lossy.Flush}, Err: syscall.EIO, Drop: true, Count: 1}
 	case DiskFull:
 		return lossy.Rule{Ops: lossy.Growing(), Err: syscall.ENOSPC}
 	case DiskSlow:
-		return lossy.Rule{Ops: flushes, Delay: ms(b.l.fault.AmountMS)}
+		return lossy.Rule{Ops: []lossy.Op{lossy.Flush, lossy.FlushDir}, Delay: ms(b.l.fault.AmountMS)}
+	case FlushError:
+		r = lossy.Rule{Ops: []lossy.Op{lossy.Flush}, Err: syscall.EIO, Drop: true, Count: 1}
+	default:
+		r = lossy.Rule{Ops: []lossy.Op{lossy.Write, lossy.Flush}, Err: syscall.EIO, Count: 1}
 	}
-	return lossy.Rule{Ops: []lossy.Op{lossy.Write, lossy.Flush}, Err: syscall.EIO, Count: 1}
+	if k, ok := b.x.r.System.(systems.Keeper); ok && b.l.partition >= 0 && b.l.pick.IntN(4) > 0 {
+		r.Glob = k.LogGlob(b.l.partition)
+	}
+	return r
 }
 
 func (b *badDisk) strike() error {
+	rule, seed := b.rule(), b.l.pick.Uint64()
 	return b.each(func(i int, n systems.Node) error {
 		disk := b.x.r.Backend.Machine(n).Disk
 		if disk == nil {
 			return fmt.Errorf("%s of %s: the back end has no hold on its disk", b.l.fault.Kind, n.Name())
 		}
-		b.rulings[i] = disk.Add(b.rule(), b.l.pick.Uint64())
+		b.rulings[i] = disk.Add(rule, seed)
 		return nil
 	})
 }

@@ -33,6 +33,11 @@ func (p *powerLoss) strike() error {
 			losses[i] = p.l.fault.Loss
 		}
 	}
+	for _, n := range p.nodes { // at one moment, which killing them is not
+		if disk := p.x.r.Backend.Machine(n).Disk; disk != nil {
+			disk.Freeze()
+		}
+	}
 	return errors.Join(p.kill.strike(), p.each(func(i int, n systems.Node) error {
 		disk := p.x.r.Backend.Machine(n).Disk
 		if disk == nil {

@@ -191,6 +191,13 @@ type Timekeeper interface {
 	Time(conn net.Conn, n Node) (time.Time, error)
 }
 
+// Keeper is what a system offers that says where its nodes keep records, so that faults of a disk can be aimed at them.
+type Keeper interface {
+	// LogGlob is a pattern of the files of a partition of the test's topic in a node's data folder: of the last parts of their paths, as many as it has itself, each as in
+	// path.Match.
+	LogGlob(partition int32) string
+}
+
 // Prober is what a system offers so that faults can prove their effect: the cheapest exchange of its protocol.
 type Prober interface {
 	// Ping sends one harmless request over conn and reads the whole answer. It needs no role, no session and no state of the

@@ -47,6 +47,8 @@ type Options struct {
 	Sector int
 	// WriteBack: what was written so long ago lasts without a flush, as the kernel's own write-back would have it; 0: 30 s, which is Linux's dirty_expire_centisecs; < 0: never.
 	WriteBack time.Duration
+	// FlushTime is how long a flush takes; what it flushes lasts at its end. 0: no time.
+	FlushTime time.Duration
 	// Direct: reads and writes do not go through the kernel's cache, as with O_DIRECT everywhere. A mapping still does.
 	Direct bool
 }
@@ -174,6 +176,17 @@ func (f *FS) Close() error {
 	<-f.stopped
 	f.endMount()
 	return f.giveBack()
+}
+
+// Freeze is the moment at which the power goes, for disks that shall lose it at the same one: from now on nothing that a process asks of the disk has an effect, and nobody is
+// answered, until PowerLoss. A process that waits for an answer can be killed.
+func (f *FS) Freeze() {
+	f.mu.Lock()
+	m := f.mount
+	f.mu.Unlock()
+	if m != nil {
+		m.calm.Do(func() { close(m.still) })
+	}
 }
 
 // Attached counts the calls of Attach that have succeeded.

@@ -11,11 +11,13 @@ import (
 // mount is how the processes of one life of the node see the disk.
 type mount struct {
 	f     *FS
-	life  sync.RWMutex // held by each operation for reading
-	dead  bool         // guarded by life
+	life  sync.RWMutex  // held by each operation for reading
+	dead  bool          // guarded by life
+	still chan struct{} // closed when the power is about to go: nothing has an effect any more, and nobody is answered
 	ended chan struct{}
-	once  sync.Once
-	leave func() // takes the mount away, where its end does not; nil: nothing to do
+	calm  sync.Once // of still
+	once  sync.Once // of ended
+	leave func()    // takes the mount away, where its end does not; nil: nothing to do
 
 	// What the kernel knows, guarded by FS.mu: it tells when it forgets.
 	known   map[*object]int // how often it was told of an object
@@ -29,11 +31,22 @@ type handle struct {
 }
 
 func newMount(f *FS) *mount {
-	return &mount{f: f, ended: make(chan struct{}), known: map[*object]int{}, handles: map[uint64]*handle{}}
+	return &mount{f: f, still: make(chan struct{}), ended: make(chan struct{}), known: map[*object]int{}, handles: map[uint64]*handle{}}
 }
 
-// enter begins an operation; it fails if the mount has ended.
-func (m *mount) enter() bool {
+// enter begins an operation; it fails if the mount has ended. cancel and tid are as with rest.
+func (m *mount) enter(cancel <-chan struct{}, tid uint32) bool {
+	select {
+	case <-m.still:
+		m.hang(nil, nil, cancel, tid)
+		return false
+	default:
+		return m.enterNow()
+	}
+}
+
+// enterNow is enter for what nobody waits for.
+func (m *mount) enterNow() bool {
 	m.life.RLock()
 	if m.dead {
 		m.life.RUnlock()
@@ -47,7 +60,8 @@ func (m *mount) exit() { m.life.RUnlock() }
 // end lets operations come to their end and takes all effect from those that come later.
 func (m *mount) end() {
 	m.once.Do(func() {
-		close(m.ended) // lets go what a rule holds
+		m.calm.Do(func() { close(m.still) })
+		close(m.ended) // lets go whoever waits
 		m.life.Lock()
 		m.dead = true
 		m.life.Unlock()
@@ -118,26 +132,38 @@ func (f *FS) letGo(o *object) {
 // pollEach is how often it is looked whether a process that waits for a delayed operation is being killed, once something has interrupted it.
 const pollEach = 5 * time.Millisecond
 
-// wait as long as the rule says. It is false if the process must not be kept waiting: the mount has ended, or the process is being killed. Its thread has the id tid; cancel is closed
-// when any signal reaches it.
-func (m *mount) wait(r *Ruling, cancel <-chan struct{}, tid uint32) bool {
+// rest makes an operation take so long, or as long as its rule is in force. It is false if the process must not be kept waiting: the mount has ended, or the process is
+// being killed. Its thread has the id tid; cancel is closed when any signal reaches it.
+func (m *mount) rest(long time.Duration, r *Ruling, cancel <-chan struct{}, tid uint32) bool {
 	var over <-chan time.Time
+	var gone <-chan struct{}
+	if r != nil {
+		long, gone = long+r.rule.Delay, r.gone
+	}
 	switch {
-	case r.rule.Hang:
-	case r.rule.Delay > 0:
-		t := time.NewTimer(r.rule.Delay)
+	case r != nil && r.rule.Hang:
+	case long > 0:
+		t := time.NewTimer(long)
 		defer t.Stop()
 		over = t.C
 	default:
 		return true
 	}
+	return m.hang(over, gone, cancel, tid)
+}
+
+// hang waits for over or gone, until the power goes; it is false if the process must not be kept waiting.
+func (m *mount) hang(over <-chan time.Time, gone, cancel <-chan struct{}, tid uint32) bool {
+	still := m.still
 	var poll <-chan time.Time
 	for {
 		select {
 		case <-over:
 			return true
-		case <-r.gone:
+		case <-gone:
 			return true
+		case <-still:
+			still, over, gone = nil, nil, nil
 		case <-m.ended:
 			return false
 		case <-cancel:

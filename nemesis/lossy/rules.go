@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -33,7 +34,7 @@ func Growing() []Op { return []Op{Create, Write, MakeDir} }
 // Rule makes operations go wrong. The zero value matches every operation and does nothing but count.
 type Rule struct {
 	Ops  []Op   // empty: all
-	Glob string // of the path from the root of the disk, or of its last part, as in path.Match; "": any
+	Glob string // of the last parts of the path, as many as it has itself, each as in path.Match; "": any
 	// Skip lets so many pass first, and Count hits so many of the rest; 0: all of them.
 	Skip, Count int
 	// Chance to be hit, of those that Skip has not let pass; 0: always.
@@ -114,12 +115,8 @@ func (r *Ruling) hit(op Op, name string) bool {
 	if len(rule.Ops) > 0 && !slices.Contains(rule.Ops, op) {
 		return false
 	}
-	if rule.Glob != "" {
-		whole, _ := path.Match(rule.Glob, name)
-		last, _ := path.Match(rule.Glob, path.Base(name))
-		if !whole && !last {
-			return false
-		}
+	if !matches(rule.Glob, name) {
+		return false
 	}
 	r.seen++
 	n := r.seen - rule.Skip
@@ -127,4 +124,18 @@ func (r *Ruling) hit(op Op, name string) bool {
 		return false
 	}
 	return rule.Chance == 0 || r.pick.Float64() < rule.Chance
+}
+
+// matches tells whether the last parts of the name are as the pattern says; the empty pattern is that of any name.
+func matches(glob, name string) bool {
+	if glob == "" {
+		return true
+	}
+	parts := strings.Split(name, "/")
+	n := strings.Count(glob, "/") + 1
+	if n > len(parts) {
+		return false
+	}
+	ok, _ := path.Match(glob, strings.Join(parts[len(parts)-n:], "/"))
+	return ok
 }

@@ -135,3 +135,27 @@ func TestWhoSurvivesThePowerHasNoDisk(t *testing.T) {
 		t.Errorf("%q is left", got)
 	}
 }
+
+// At the moment at which the power goes nothing has an effect any more, and nobody is told so.
+func TestNothingLastsThatComesAfterTheMoment(t *testing.T) {
+	needed(t)
+	f, dir := made(t, Options{FlushTime: 300 * time.Millisecond})
+	p := run(t, f, "script", dir, "write a 0 x", "flushdir .", "flush a", "write a 1 y", "flush a", "wait")
+	for _, want := range []string{"wrote", "flushed", "flushed", "wrote"} {
+		if got := p.line(); got != want {
+			t.Fatalf("the script says %q, expected %q", got, want)
+		}
+	}
+	f.Freeze() // while the second flush waits, or before it comes
+	said := make(chan string, 1)
+	go func() { said <- p.line() }()
+	p.cmd.Process.Kill()
+	if got := <-said; got != "" {
+		t.Errorf("the script says %q after the moment", got)
+	}
+	p.kill()
+	lost, err := f.PowerLoss(LoseAll, nil)
+	if got := ran(t, f, "script", dir, "read a"); err != nil || got != "a=x" {
+		t.Errorf("%q is left, %v; %v", got, err, lost)
+	}
+}

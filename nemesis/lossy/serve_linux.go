@@ -84,11 +84,15 @@ func (s *server) fault(op Op, cancel <-chan struct{}, h *fuse.InHeader, name str
 		}
 		return join(o.path(), name)
 	})
+	var long time.Duration
+	if op == Flush || op == FlushDir {
+		long = s.f.o.FlushTime
+	}
+	if !s.rest(long, r, cancel, h.Pid) {
+		return r, fuse.EINTR
+	}
 	if r == nil {
 		return nil, fuse.OK
-	}
-	if !s.wait(r, cancel, h.Pid) {
-		return r, fuse.EINTR
 	}
 	return r, fuse.Status(r.rule.Err)
 }
@@ -111,8 +115,8 @@ func status(err error) fuse.Status {
 	return fuse.EIO
 }
 
-func (s *server) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
-	if !s.enter() {
+func (s *server) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if !s.enter(cancel, h.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -131,7 +135,7 @@ func (s *server) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *f
 }
 
 func (s *server) Forget(id, n uint64) {
-	if !s.enter() {
+	if !s.enterNow() {
 		return
 	}
 	defer s.exit()
@@ -142,8 +146,8 @@ func (s *server) Forget(id, n uint64) {
 	}
 }
 
-func (s *server) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
-	if !s.enter() {
+func (s *server) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -157,7 +161,7 @@ func (s *server) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOu
 }
 
 func (s *server) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -213,7 +217,7 @@ func (s *server) make(h *fuse.InHeader, name string, mode uint32) (*object, fuse
 }
 
 func (s *server) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -240,7 +244,7 @@ func (s *server) openFlags() uint32 {
 }
 
 func (s *server) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -261,7 +265,7 @@ func (s *server) Release(_ <-chan struct{}, in *fuse.ReleaseIn) { s.releaseHandl
 func (s *server) ReleaseDir(in *fuse.ReleaseIn)                 { s.releaseHandle(in.Fh) }
 
 func (s *server) releaseHandle(number uint64) {
-	if !s.enter() {
+	if !s.enterNow() {
 		return
 	}
 	defer s.exit()
@@ -271,7 +275,7 @@ func (s *server) releaseHandle(number uint64) {
 }
 
 func (s *server) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return nil, fuse.EIO
 	}
 	defer s.exit()
@@ -290,7 +294,7 @@ func (s *server) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse
 }
 
 func (s *server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return uint32(len(data)), fuse.OK // what the kernel writes of a mapping after the power went goes nowhere
 	}
 	defer s.exit()
@@ -316,7 +320,7 @@ func (s *server) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (u
 func (s *server) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
 
 func (s *server) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -347,7 +351,7 @@ func (s *server) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 }
 
 func (s *server) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -374,7 +378,7 @@ func (s *server) FsyncDir(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status 
 }
 
 func (s *server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -394,7 +398,7 @@ func (s *server) Fallocate(cancel <-chan struct{}, in *fuse.FallocateIn) fuse.St
 }
 
 func (s *server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -411,7 +415,7 @@ func (s *server) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, ou
 }
 
 func (s *server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, h.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -428,8 +432,8 @@ func (s *server) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name 
 	return code
 }
 
-func (s *server) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
-	if !s.enter() {
+func (s *server) Readlink(cancel <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Status) {
+	if !s.enter(cancel, h.Pid) {
 		return nil, fuse.EIO
 	}
 	defer s.exit()
@@ -441,7 +445,7 @@ func (s *server) Readlink(_ <-chan struct{}, h *fuse.InHeader) ([]byte, fuse.Sta
 }
 
 func (s *server) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -473,7 +477,7 @@ func (s *server) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fu
 }
 
 func (s *server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, folder bool) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, h.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -502,7 +506,7 @@ func (s *server) remove(cancel <-chan struct{}, h *fuse.InHeader, name string, f
 }
 
 func (s *server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, from, to string) fuse.Status {
-	if !s.enter() {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -533,8 +537,8 @@ func (s *server) Rename(cancel <-chan struct{}, in *fuse.RenameIn, from, to stri
 	return fuse.OK
 }
 
-func (s *server) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	if !s.enter() {
+func (s *server) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()
@@ -548,8 +552,8 @@ func (s *server) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 	return fuse.OK
 }
 
-func (s *server) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	if !s.enter() {
+func (s *server) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	if !s.enter(cancel, in.Pid) {
 		return fuse.EIO
 	}
 	defer s.exit()

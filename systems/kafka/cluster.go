@@ -357,5 +357,8 @@ func (c *Cluster) Stop() error {
 	return errors.Join(errs...)
 }
 
+// LogGlob implements systems.Keeper.
+func (c *Cluster) LogGlob(partition int32) string { return fmt.Sprintf("%s-%d/*", c.o.Topic, partition) }
+
 // Ping implements systems.Prober.
 func (c *Cluster) Ping(conn net.Conn) error { return kafkaproto.Ping(conn) }

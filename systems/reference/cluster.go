@@ -219,6 +219,11 @@ func (c *Cluster) Stop() error {
 // Ping implements systems.Prober with ApiVersions, which a node answers from the moment when it listens.
 func (c *Cluster) Ping(conn net.Conn) error { return kafkaproto.Ping(conn) }
 
+// LogGlob implements systems.Keeper.
+func (c *Cluster) LogGlob(partition int32) string {
+	return fmt.Sprintf("%s-%d/*", c.o.Topic, partition)
+}
+
 // Time implements systems.Timekeeper with DescribeQuorum.
 func (c *Cluster) Time(conn net.Conn, n systems.Node) (time.Time, error) {
 	return kafkaproto.Time(conn, n.ID())
