@@ -8,6 +8,14 @@ import (
 // Lanes are what the cut holds when it is drawn round the targets. against are the nodes that Against names, nodes are all nodes in the order of their ids; pick
 // decides what the shape leaves open.
 func (c Cut) Lanes(targets, against, nodes, clients []int, pick *rand.Rand) []Lane {
+	lanes := c.lanes(targets, against, nodes, clients, pick)
+	for i := range lanes {
+		lanes[i].Plane = c.Plane
+	}
+	return lanes
+}
+
+func (c Cut) lanes(targets, against, nodes, clients []int, pick *rand.Rand) []Lane {
 	inside, others := map[int]bool{}, []int(nil)
 	for _, t := range targets {
 		inside[t] = true

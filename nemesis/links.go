@@ -65,11 +65,16 @@ func (l *Links) Dialers(acceptor Party) []Party {
 
 // Address is where the dialer reaches the acceptor, the lowest of several; "" if they have no link.
 func (l *Links) Address(dialer, acceptor Party) string {
+	return l.AddressOf(dialer, acceptor, func(string) bool { return true })
+}
+
+// AddressOf is Address, of targets that satisfy ok.
+func (l *Links) AddressOf(dialer, acceptor Party, ok func(target string) bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	best := ""
 	for k, at := range l.at {
-		if k.dialer == dialer && k.acceptor == acceptor && (best == "" || at < best) {
+		if k.dialer == dialer && k.acceptor == acceptor && ok(k.target) && (best == "" || at < best) {
 			best = at
 		}
 	}

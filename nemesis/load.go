@@ -197,12 +197,14 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "target.aside", "false, unless target.partition is -1"
 	}
 	if !f.Kind.onLinks() {
-		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 || f.Cut.Reset || f.Cut.Against != "" {
+		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 || f.Cut.Reset || f.Cut.Against != "" || f.Cut.Plane != "" {
 			return "cut", fmt.Sprintf("nothing for a %s", f.Kind)
 		}
 		return "", ""
 	}
 	switch {
+	case !slices.Contains([]Plane{"", PlaneData, PlaneControl}, f.Cut.Plane):
+		return "cut.plane", oneOf([]Plane{PlaneData, PlaneControl})
 	case f.Kind != Partition && f.Cut.Reset:
 		return "cut.reset", fmt.Sprintf("false for a %s", f.Kind)
 	case !slices.Contains(shapes, f.Cut.Shape):

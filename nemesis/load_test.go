@@ -110,6 +110,16 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"cut.shape", func(f *Fault) { f.Cut.Shape = "" }},
 		{"cut.clients[0]", func(f *Fault) { f.Cut.Clients = []int{9} }},
 		{"cut", func(f *Fault) { f.Kind = Pause }},
+		{"cut.plane", func(f *Fault) { f.Cut.Plane = "aero" }},
+		{"cut.reset", func(f *Fault) { f.Kind, f.Percent, f.Cut.Reset = PacketLoss, 5, true }},
+		{"percent", func(f *Fault) { f.Kind = PacketLoss }},
+		{"percent", func(f *Fault) { f.Kind, f.Percent = PacketLoss, 101 }},
+		{"percent", func(f *Fault) { f.Percent = 5 }},
+		{"bytes_per_second", func(f *Fault) { f.Kind, f.BytesPerSecond = LinkRate, 1000 }},
+		{"bytes_per_second", func(f *Fault) { f.BytesPerSecond = 1 << 20 }},
+		{"shuffle", func(f *Fault) { f.Shuffle = true }},
+		{"amount_ms", func(f *Fault) { f.Kind = PacketDelay }},
+		{"amount_ms", func(f *Fault) { f.Kind, f.AmountMS = LinkClog, 5 }},
 	} {
 		f := good()
 		c.spoil(&f)

@@ -32,6 +32,24 @@ func (p Party) String() string {
 type Lane struct {
 	Dialer, Acceptor Party
 	Back             bool // from the acceptor to the dialer
+	// Plane narrows the lane down to the connections of one plane; "": all of them. A lane and those of its planes are held each on its own.
+	Plane Plane
+}
+
+// Plane is what connections are for, by the listener that they were opened to.
+type Plane string
+
+// The planes, by the number that a system gives when it asks its host for the listener's address.
+const (
+	PlaneData    Plane = "data"    // listener 0: clients, and the replication between nodes
+	PlaneControl Plane = "control" // listener 1: the controllers of a system that gives them a listener of their own
+)
+
+// Planes is a network that tells planes apart. Not every network does.
+type Planes interface {
+	// Linked tells whether the dialer has a link to the acceptor's listener of that plane, and DialPlane dials it as Network.Dial does.
+	Linked(dialer, acceptor Party, plane Plane) bool
+	DialPlane(ctx context.Context, dialer, acceptor Party, plane Plane) (net.Conn, error)
 }
 
 // From is the sender of the lane's bytes.
@@ -108,7 +126,7 @@ func (m *Mesh) link(dialer, acceptor Party, target string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("link %v to %v: listen on loopback: %w", dialer, acceptor, err)
 	}
-	p := newProxy(l, target, m.lane(Lane{dialer, acceptor, false}), m.lane(Lane{dialer, acceptor, true}))
+	p := newProxy(l, target, m.lane(Lane{Dialer: dialer, Acceptor: acceptor}), m.lane(Lane{Dialer: dialer, Acceptor: acceptor, Back: true}))
 	m.doors[d] = p
 	m.links.Add(dialer, acceptor, target, p.addr())
 	return p.addr(), nil

@@ -97,7 +97,8 @@ type badPackets struct {
 // badLink is the probe of one link.
 type badLink struct {
 	dialer, acceptor Party
-	ways             int // how many of its two directions are treated
+	lane             Lane // forward
+	ways             int  // how many of its two directions are treated
 	conn             net.Conn
 
 	before, during time.Duration // the fastest round trip
@@ -114,10 +115,10 @@ func newBadPackets(w wound) *badPackets {
 	for _, lane := range b.lanes {
 		key := [2]Party{lane.Dialer, lane.Acceptor}
 		if found[key] == nil {
-			if !slices.Contains(network.Dialers(lane.Acceptor), lane.Dialer) {
+			if !linked(network, lane) {
 				continue
 			}
-			found[key] = &badLink{dialer: lane.Dialer, acceptor: lane.Acceptor}
+			found[key] = &badLink{dialer: lane.Dialer, acceptor: lane.Acceptor, lane: Lane{Dialer: lane.Dialer, Acceptor: lane.Acceptor, Plane: lane.Plane}}
 			b.links = append(b.links, found[key])
 		}
 		found[key].ways++
@@ -138,7 +139,7 @@ func (b *badPackets) prepare(ctx context.Context) {
 		return
 	}
 	b.eachLink(func(link *badLink) {
-		c, err := ask(ctx, b.prober, over(b.network, link.dialer, link.acceptor), beforeWait)
+		c, err := ask(ctx, b.prober, on(b.network, link.lane), beforeWait)
 		if err != nil {
 			link.problem = "did not answer before: " + err.Error()
 			return
@@ -159,6 +160,9 @@ func (b *badPackets) prepare(ctx context.Context) {
 }
 
 func (b *badPackets) strike() error {
+	if err := tellsPlanes(b.x.r.Backend, b.l.fault.Cut); err != nil {
+		return err
+	}
 	shaper, ok := b.network.(Shaper)
 	if !ok {
 		return fmt.Errorf("the network of %s does not carry packets", b.x.r.Backend.Name())
@@ -220,7 +224,7 @@ func (b *badPackets) after(ctx context.Context) {
 				return
 			}
 		}
-		if _, err := answers(ctx, b.prober, over(b.network, link.dialer, link.acceptor)); err != nil {
+		if _, err := answers(ctx, b.prober, on(b.network, link.lane)); err != nil {
 			link.problem = "did not answer afterwards: " + err.Error()
 			return
 		}

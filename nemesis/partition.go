@@ -25,6 +25,7 @@ type partition struct {
 // linkProbe is the proof of one link.
 type linkProbe struct {
 	dialer, acceptor Party
+	lane             Lane // forward
 	forward, back    bool // which lanes are held
 	conn             net.Conn
 	start            [2]Count // of the forward and the back lane, when the hold began
@@ -43,11 +44,11 @@ func newPartition(w wound) *partition {
 		key := [2]Party{lane.Dialer, lane.Acceptor}
 		link := found[key]
 		if link == nil {
-			if !slices.Contains(network.Dialers(lane.Acceptor), lane.Dialer) {
+			if !linked(network, lane) {
 				p.missing(lane)
 				continue // these two have never had anything to say to each other
 			}
-			link = &linkProbe{dialer: lane.Dialer, acceptor: lane.Acceptor}
+			link = &linkProbe{dialer: lane.Dialer, acceptor: lane.Acceptor, lane: Lane{Dialer: lane.Dialer, Acceptor: lane.Acceptor, Plane: lane.Plane}}
 			found[key] = link
 			p.links = append(p.links, link)
 		}
@@ -62,12 +63,19 @@ func newPartition(w wound) *partition {
 
 // missing looks at two that have no link in this direction. Two nodes without any know each other's real addresses: what is held here does not concern them.
 func (p *partition) missing(l Lane) {
-	if l.Dialer.Client || slices.Contains(p.network.Dialers(l.Dialer), l.Acceptor) {
+	if l.Dialer.Client || slices.Contains(p.network.Dialers(l.Dialer), l.Acceptor) || l.Plane != "" && slices.Contains(p.network.Dialers(l.Acceptor), l.Dialer) {
 		return
 	}
 	if pair := fmt.Sprintf("%v and %v", l.Dialer, l.Acceptor); !slices.Contains(p.past, pair) {
 		p.past = append(p.past, pair)
 	}
+}
+
+// heldAtAll tells whether bytes on the link wait now, in either direction, whatever held them.
+func heldAtAll(n Network, l Lane) bool {
+	whole := l
+	whole.Plane = ""
+	return n.Held(l) || n.Held(l.reverse()) || n.Held(whole) || n.Held(whole.reverse())
 }
 
 func (p *partition) eachLink(do func(*linkProbe)) {
@@ -80,7 +88,7 @@ func (p *partition) eachLink(do func(*linkProbe)) {
 
 func (p *partition) count(link *linkProbe) [2]Count {
 	m := p.network
-	return [2]Count{m.Count(Lane{link.dialer, link.acceptor, false}), m.Count(Lane{link.dialer, link.acceptor, true})}
+	return [2]Count{m.Count(link.lane), m.Count(link.lane.reverse())}
 }
 
 func (p *partition) prepare(ctx context.Context) {
@@ -88,7 +96,7 @@ func (p *partition) prepare(ctx context.Context) {
 		return
 	}
 	p.eachLink(func(link *linkProbe) {
-		c, err := ask(ctx, p.prober, over(p.network, link.dialer, link.acceptor), beforeWait)
+		c, err := ask(ctx, p.prober, on(p.network, link.lane), beforeWait)
 		if err != nil {
 			link.problem = "did not answer before the cut: " + err.Error()
 			return
@@ -98,6 +106,9 @@ func (p *partition) prepare(ctx context.Context) {
 }
 
 func (p *partition) strike() error {
+	if err := tellsPlanes(p.x.r.Backend, p.l.fault.Cut); err != nil {
+		return err
+	}
 	if len(p.lanes) == 0 {
 		return errors.New("the cut holds no lane: nobody is on the other side")
 	}
@@ -158,11 +169,11 @@ func (p *partition) after(ctx context.Context) {
 		if !link.quiet {
 			return
 		}
-		_, err := answers(ctx, p.prober, over(p.network, link.dialer, link.acceptor))
+		_, err := answers(ctx, p.prober, on(p.network, link.lane))
 		switch {
 		case err == nil:
 			link.after = true
-		case p.x.hurtByOthers(p.l, link.acceptor.ID) || p.network.Held(Lane{link.dialer, link.acceptor, false}) || p.network.Held(Lane{link.dialer, link.acceptor, true}):
+		case p.x.hurtByOthers(p.l, link.acceptor.ID) || heldAtAll(p.network, link.lane):
 			link.blind = true
 		default:
 			link.problem = "did not answer after the heal, so its silence may have had another cause: " + err.Error()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,31 @@ func directly(n systems.Node) way {
 // over is the way of one party to another.
 func over(n Network, dialer, acceptor Party) way {
 	return func(ctx context.Context) (net.Conn, error) { return n.Dial(ctx, dialer, acceptor) }
+}
+
+// linked tells whether the two have a link that the lane is about, and on is the way over it.
+func linked(n Network, l Lane) bool {
+	if l.Plane == "" {
+		return slices.Contains(n.Dialers(l.Acceptor), l.Dialer)
+	}
+	p, ok := n.(Planes)
+	return ok && p.Linked(l.Dialer, l.Acceptor, l.Plane)
+}
+
+func on(n Network, l Lane) way {
+	p, ok := n.(Planes)
+	if l.Plane == "" || !ok {
+		return over(n, l.Dialer, l.Acceptor)
+	}
+	return func(ctx context.Context) (net.Conn, error) { return p.DialPlane(ctx, l.Dialer, l.Acceptor, l.Plane) }
+}
+
+// tellsPlanes is an error if the cut is of a plane and the network has none.
+func tellsPlanes(b Backend, c Cut) error {
+	if _, ok := b.Network().(Planes); c.Plane != "" && !ok {
+		return fmt.Errorf("the network of %s does not tell the planes of connections apart, and the cut is of the %s plane", b.Name(), c.Plane)
+	}
+	return nil
 }
 
 // ask dials and pings once, within wait for each and no longer than ctx lasts. It returns the connection open if it was answered.

@@ -215,6 +215,8 @@ type Cut struct {
 	// Against narrows the other side of an isolate, a one-way-out, a one-way-in or a dial-in down to the nodes of a role, as they are when the fault starts: those
 	// of the target's partition, or the controller. Empty: all other nodes.
 	Against Role `json:"against,omitempty"`
+	// Plane narrows the cut down to the connections of one plane, on networks that tell planes apart (Planes). Empty: all connections.
+	Plane Plane `json:"plane,omitempty"`
 	// Reset: at the heal, the connections between the parties that were cut off from each other are reset instead of going on with what was held, as
 	// long partitions of real networks end.
 	Reset bool `json:"reset,omitempty"`

@@ -156,6 +156,9 @@ func (c Case) Validate() error {
 		}
 	}
 	for i, f := range c.Schedule.Faults {
+		if f.Cut.Plane != "" {
+			return bad(fmt.Sprintf("schedule: faults[%d].cut.plane", i), f.Cut.Plane, "nothing: simulated nodes have one listener each")
+		}
 		if !slices.Contains(nemesis.SimulatedKinds(), f.Kind) && slices.Contains(nemesis.AllKinds(), f.Kind) {
 			return bad(fmt.Sprintf("schedule: faults[%d].kind", i), f.Kind, fmt.Sprintf("one that the simulator has: %v", nemesis.SimulatedKinds()))
 		}

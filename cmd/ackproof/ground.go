@@ -22,6 +22,9 @@ func (f testFlags) stand(t *harness.Test) (done bool, err error) {
 	}
 	if t.Options.Backend == "" {
 		t.Options.Backend = simplest(t.Options.System, wanted)
+		if t.Schedule != nil && slices.ContainsFunc(t.Schedule.Faults, func(f nemesis.Fault) bool { return f.Cut.Plane != "" }) {
+			t.Options.Backend = harness.BackendSandbox // proxies do not tell planes apart
+		}
 		if t.Options.Backend == harness.BackendSandbox && !t.Options.Require && !sandbox.Inside() {
 			if _, err := askInside(context.Background()); err != nil { // better some of the faults than none
 				t.Options.Backend = harness.BackendProxies

@@ -163,9 +163,11 @@ func (n *network) link(dialer, acceptor nemesis.Party, target string) (string, e
 		return "", fmt.Errorf("link %v to %v: the target is %s, expected an address that the sandbox gave to that node", dialer, acceptor, target)
 	}
 	n.links.Add(dialer, acceptor, target, target)
-	forward := nemesis.Lane{Dialer: dialer, Acceptor: acceptor}
-	back := nemesis.Lane{Dialer: dialer, Acceptor: acceptor, Back: true}
-	n.b.fabric.each([]nemesis.Lane{forward, back}, func(*lane) {}) // they count from now on
+	var lanes []nemesis.Lane
+	for _, plane := range []nemesis.Plane{"", planeOf(at.Port())} {
+		lanes = append(lanes, nemesis.Lane{Dialer: dialer, Acceptor: acceptor, Plane: plane}, nemesis.Lane{Dialer: dialer, Acceptor: acceptor, Back: true, Plane: plane})
+	}
+	n.b.fabric.each(lanes, func(*lane) {}) // they count from now on
 	return target, nil
 }
 
@@ -209,9 +211,30 @@ func (n *network) Clients() []int { return n.links.Clients() }
 // Dialers implements nemesis.Network.
 func (n *network) Dialers(acceptor nemesis.Party) []nemesis.Party { return n.links.Dialers(acceptor) }
 
+// Linked implements nemesis.Planes.
+func (n *network) Linked(dialer, acceptor nemesis.Party, plane nemesis.Plane) bool {
+	return n.links.AddressOf(dialer, acceptor, onPlane(plane)) != ""
+}
+
+// onPlane tells whether a target is a listener of the plane.
+func onPlane(plane nemesis.Plane) func(target string) bool {
+	return func(target string) bool {
+		at, err := netip.ParseAddrPort(target)
+		return err == nil && planeOf(at.Port()) == plane
+	}
+}
+
+// DialPlane implements nemesis.Planes.
+func (n *network) DialPlane(ctx context.Context, dialer, acceptor nemesis.Party, plane nemesis.Plane) (net.Conn, error) {
+	return n.dial(ctx, dialer, acceptor, n.links.AddressOf(dialer, acceptor, onPlane(plane)))
+}
+
 // Dial implements nemesis.Network.
-func (n *network) Dial(ctx context.Context, dialer, acceptor nemesis.Party) (c net.Conn, err error) {
-	at := n.links.Address(dialer, acceptor)
+func (n *network) Dial(ctx context.Context, dialer, acceptor nemesis.Party) (net.Conn, error) {
+	return n.dial(ctx, dialer, acceptor, n.links.Address(dialer, acceptor))
+}
+
+func (n *network) dial(ctx context.Context, dialer, acceptor nemesis.Party, at string) (c net.Conn, err error) {
 	if at == "" {
 		return nil, fmt.Errorf("dial %v as %v: they have no link", acceptor, dialer)
 	}

@@ -40,12 +40,12 @@ type lane struct {
 	packets atomic.Int64 // that passed
 
 	shapings []*shaping // guarded by the fabric's mu
-	latest   uint64     // number of the latest packet that went on late; guarded by the queue's mu
 }
 
 func newFabric(home io.ReadWriteCloser) *fabric {
 	f := &fabric{lanes: map[nemesis.Lane]*lane{}, nodes: map[int]*port{}, home: &port{link: home}}
 	f.conns.open = map[connection]*track{}
+	f.queue.latest = map[path]uint64{}
 	f.queue.wake, f.queue.ended = make(chan struct{}, 1), make(chan struct{})
 	f.running.Go(f.carryLate)
 	f.running.Go(func() { f.carryFrom(f.home) })
@@ -107,22 +107,15 @@ func (f *fabric) carry(from *port, p packet) {
 	if !f.lives(source, from) {
 		return // nobody may speak for others: a fault acts on whom it names
 	}
-	to := f.portOf(destination)
-	if to == nil {
-		return
-	}
 	a, known := partyAt(source)
 	b, alsoKnown := partyAt(destination)
-	if !known || !alsoKnown { // the harness is one of them
-		to.link.Write(p)
+	if !known || !alsoKnown { // the harness is one of them, or nobody
+		f.deliver(path{}, p)
 		return
 	}
-	lanes, n := lanesOf(p, a, b)
-	for _, k := range lanes[:n] {
-		if l := f.lanes[k]; l != nil && l.holds > 0 {
-			l.held.Add(p.bytes())
-			return
-		}
+	way := f.pathOf(p, a, b)
+	if way.stops(p) {
+		return
 	}
 	if t := p.tcp(); t != nil {
 		if seq, dead := f.conns.see(source, destination, t); dead {
@@ -130,29 +123,72 @@ func (f *fabric) carry(from *port, p packet) {
 			return
 		}
 	}
-	l := f.lanes[lanes[0]]
-	switch {
-	case l == nil: // of a pair that nobody has asked for
-		to.link.Write(p)
-	case len(l.shapings) > 0:
-		f.treat(l, p)
-	default:
-		f.deliver(l, p)
+	if way.shaped() {
+		f.treat(way, p)
+	} else {
+		f.deliver(way, p)
 	}
 }
 
-// deliver hands a packet over, unless its lane is held now; f.mu is held.
-func (f *fabric) deliver(l *lane, p packet) {
-	bytes := p.bytes()
-	if l.holds > 0 {
-		l.held.Add(bytes)
+// deliver hands a packet over, unless its way is cut now; f.mu is held.
+func (f *fabric) deliver(way path, p packet) {
+	if way.stops(p) {
 		return
 	}
 	if to := f.portOf(p.destination()); to != nil {
 		to.link.Write(p) // a link that takes no more loses the packet, as links do
-		l.passed.Add(bytes)
-		l.packets.Add(1)
+		way.passed(p)
 	}
+}
+
+// path is the lanes that a packet goes on: that of its connection, and that of the plane of it. nil stands for one that nobody has asked for, held or treated.
+type path [2]*lane
+
+// stops tells whether a lane is held, and counts what waits there in vain.
+func (way path) stops(p packet) bool {
+	stopped := false
+	for _, l := range way {
+		if l != nil && l.holds > 0 {
+			l.held.Add(p.bytes())
+			stopped = true
+		}
+	}
+	return stopped
+}
+
+func (way path) passed(p packet) {
+	for _, l := range way {
+		if l != nil {
+			l.passed.Add(p.bytes())
+			l.packets.Add(1)
+		}
+	}
+}
+
+func (way path) shaped() bool {
+	return way[0] != nil && len(way[0].shapings) > 0 || way[1] != nil && len(way[1].shapings) > 0
+}
+
+// pathOf is the way of a packet from a to b. What belongs to no connection with a listener (an ICMP message, say) goes on both lanes on which bytes travel from a
+// to b.
+func (f *fabric) pathOf(p packet, a, b nemesis.Party) path {
+	t := p.tcp()
+	var k nemesis.Lane
+	var plane nemesis.Plane
+	switch {
+	case t != nil && isListener(t.to()):
+		k, plane = nemesis.Lane{Dialer: a, Acceptor: b}, planeOf(t.to())
+	case t != nil && isListener(t.from()):
+		k, plane = nemesis.Lane{Dialer: b, Acceptor: a, Back: true}, planeOf(t.from())
+	default:
+		flow := nemesis.Flow(a, b)
+		return path{f.lanes[flow[0]], f.lanes[flow[1]]}
+	}
+	way := path{f.lanes[k]}
+	if k.Plane = plane; plane != "" {
+		way[1] = f.lanes[k]
+	}
+	return way
 }
 
 // lives tells whether the address may send from the port.
@@ -171,19 +207,6 @@ func (f *fabric) portOf(a netip.Addr) *port {
 		return f.home
 	}
 	return f.nodes[p.ID]
-}
-
-// lanesOf is the lane of a packet from a to b. What belongs to no connection with a listener (an ICMP message, say) belongs to both lanes on which bytes travel
-// from a to b.
-func lanesOf(p packet, a, b nemesis.Party) (lanes [2]nemesis.Lane, n int) {
-	t := p.tcp()
-	switch {
-	case t != nil && isListener(t.to()):
-		return [2]nemesis.Lane{{Dialer: a, Acceptor: b}}, 1
-	case t != nil && isListener(t.from()):
-		return [2]nemesis.Lane{{Dialer: b, Acceptor: a, Back: true}}, 1
-	}
-	return [2]nemesis.Lane(nemesis.Flow(a, b)), 2
 }
 
 // lane finds or makes the lane; f.mu is held for writing.

@@ -50,5 +50,16 @@ func partyAt(a netip.Addr) (nemesis.Party, bool) {
 	return nemesis.Party{}, false
 }
 
+// planeOf is the plane of a listener's port, "" if it is of none.
+func planeOf(port uint16) nemesis.Plane {
+	switch port {
+	case firstPort:
+		return nemesis.PlaneData
+	case firstPort + 1:
+		return nemesis.PlaneControl
+	}
+	return ""
+}
+
 // isListener tells whether nodes listen on the port.
 func isListener(port uint16) bool { return port >= firstPort && port < firstPort+portCount }

@@ -37,7 +37,7 @@ type turn struct {
 type waiting struct {
 	due   time.Time
 	order uint64 // of arrival: whoever came first goes first, if both are due
-	lane  *lane
+	way   path
 	p     packet
 	by    []*shaping
 }
@@ -47,8 +47,10 @@ type queue struct {
 	mu    sync.Mutex
 	heap  waitingHeap
 	count uint64
-	wake  chan struct{}
-	ended chan struct{}
+	// latest is the number of the latest packet that went on late, of each way.
+	latest map[path]uint64
+	wake   chan struct{}
+	ended  chan struct{}
 }
 
 type waitingHeap []waiting
@@ -108,22 +110,30 @@ func (f *fabric) unshape(s *shaping) nemesis.Treated {
 	counts := s.counts
 	f.queue.mu.Unlock()
 	for _, w := range append(out, late...) {
-		f.deliver(w.lane, w.p)
+		f.deliver(w.way, w.p)
 	}
 	return counts
 }
 
-// treat sends a packet through the treatments of its lane; f.mu is held for reading.
-func (f *fabric) treat(l *lane, p packet) {
+// treat sends a packet through the treatments of its lanes; f.mu is held for reading.
+func (f *fabric) treat(way path, p packet) {
 	q := &f.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now, copies := time.Now(), 1
 	p = slices.Clone(p)
 	q.count++
-	w := waiting{due: now, order: q.count, lane: l, p: p, by: slices.Clone(l.shapings)}
+	w := waiting{due: now, order: q.count, way: way, p: p}
+	var turns []*turn
+	for _, l := range way {
+		if l != nil {
+			for _, s := range l.shapings {
+				w.by, turns = append(w.by, s), append(turns, s.lanes[l])
+			}
+		}
+	}
 	share := func(s *shaping, of float64) bool { return of > 0 && s.pick.Float64() < of }
-	for _, s := range l.shapings {
+	for i, s := range w.by {
 		s.counts.Seen++
 		if share(s, s.t.Lose) {
 			s.counts.Lost++
@@ -137,7 +147,7 @@ func (f *fabric) treat(l *lane, p packet) {
 			s.counts.Corrupted++
 			p[p.header()+s.pick.IntN(len(p)-p.header())] ^= 1 << s.pick.IntN(8)
 		}
-		turn := s.lanes[l]
+		turn := turns[i]
 		if s.t.Rate > 0 {
 			begin := w.due
 			if turn.free.After(begin) {
@@ -189,7 +199,7 @@ func (f *fabric) carryLate() {
 		due, next := q.due(time.Now())
 		for _, w := range due {
 			f.mu.RLock()
-			f.deliver(w.lane, w.p)
+			f.deliver(w.way, w.p)
 			f.mu.RUnlock()
 		}
 		if len(due) > 0 {
@@ -212,11 +222,11 @@ func (q *queue) due(now time.Time) (due []waiting, next time.Duration) {
 	for len(q.heap) > 0 && !q.heap[0].due.After(now) {
 		w := heap.Pop(&q.heap).(waiting)
 		for _, s := range w.by {
-			if w.order < w.lane.latest {
+			if w.order < q.latest[w.way] {
 				s.counts.Reordered++
 			}
 		}
-		w.lane.latest = max(w.lane.latest, w.order)
+		q.latest[w.way] = max(q.latest[w.way], w.order)
 		due = append(due, w)
 	}
 	if len(q.heap) == 0 {

@@ -243,3 +243,39 @@ func TestWhatTheSandboxDoesNotGiveIsRefused(t *testing.T) {
 		t.Error("an address is given to more nodes than there are")
 	}
 }
+
+func TestACutOfOnePlaneLeavesTheOtherAlone(t *testing.T) {
+	w := newWorld(t, 2)
+	control, err := w.Address(2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planes := w.Network().(nemesis.Planes)
+	if planes.Linked(n1, n2, nemesis.PlaneControl) || !planes.Linked(n1, n2, nemesis.PlaneData) {
+		t.Error("a link is known that nobody has asked for, or the other way round")
+	}
+	if _, err := w.Network().NodeLink(1, 2, control); err != nil {
+		t.Fatal(err)
+	}
+	data := w.dial(t, n1, n2)
+	other, err := planes.DialPlane(t.Context(), n1, n2, nemesis.PlaneControl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	forward, back := lanes(n1, n2)
+	forward.Plane, back.Plane = nemesis.PlaneControl, nemesis.PlaneControl
+	echoed(t, other, "before")
+	w.Network().Hold(forward, back)
+	passed := w.packets(forward)
+	if _, err := other.Write([]byte("held")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the bytes are dropped", func() bool { return w.Network().Count(forward).Held >= 4 })
+	echoed(t, data, "the other plane goes on")
+	if n := w.packets(forward); n != passed {
+		t.Errorf("%d packets passed the plane that is cut", n-passed)
+	}
+	w.Network().Release(forward, back)
+	read(t, other, "held")
+}
