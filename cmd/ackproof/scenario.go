@@ -173,7 +173,7 @@ violation: such a run ends with 0, and its answer is "permitted".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.changed = cmd.Flags().Changed
 			var err error
-			settings, err := f.system.values(cmd.Flags())
+			settings, err := f.system.values(cmd.Flags(), "kafka") // the only one that has any
 			if err != nil {
 				return err
 			}

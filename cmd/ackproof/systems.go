@@ -55,7 +55,7 @@ func (f *systemFlags) add(flags *pflag.FlagSet) {
 }
 
 // values are the settings as the system takes them, nil if there are none.
-func (f *systemFlags) values(flags *pflag.FlagSet) (map[string]string, error) {
+func (f *systemFlags) values(flags *pflag.FlagSet, system string) (map[string]string, error) {
 	var out map[string]string
 	set := func(name, value string) {
 		if out == nil {
@@ -81,6 +81,11 @@ func (f *systemFlags) values(flags *pflag.FlagSet) (map[string]string, error) {
 		}
 		set(name, g.Value.String())
 	})
+	if wrong == nil && system == "kafka" {
+		if err := kafka.CheckSettings(out); err != nil {
+			wrong = usagef("%v", err)
+		}
+	}
 	return out, wrong
 }
 

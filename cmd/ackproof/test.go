@@ -125,7 +125,7 @@ func (f testFlags) test(cmd *cobra.Command) (harness.Test, error) {
 		return t, err
 	}
 	o.Acks = acks
-	if o.Settings, err = f.system.values(cmd.Flags()); err != nil {
+	if o.Settings, err = f.system.values(cmd.Flags(), o.System); err != nil {
 		return t, err
 	}
 	if acks != -1 && !changed("idempotent") {

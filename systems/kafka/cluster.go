@@ -65,7 +65,7 @@ func (n *node) Serves() bool { return n.role != controllerOnly }
 
 // Open prepares a cluster, or joins one that runs if the settings name it.
 func Open(o systems.Options) (systems.System, error) {
-	set, err := read(o)
+	set, err := read(o.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func New(o systems.Options) (*Cluster, error) {
 	}
 	c := &Cluster{o: o}
 	var err error
-	if c.set, err = read(o); err != nil {
+	if c.set, err = read(o.Settings); err != nil {
 		return nil, err
 	}
 	if c.in, err = c.set.installation(); err != nil {
@@ -358,7 +358,9 @@ func (c *Cluster) Stop() error {
 }
 
 // LogGlob implements systems.Keeper.
-func (c *Cluster) LogGlob(partition int32) string { return fmt.Sprintf("%s-%d/*", c.o.Topic, partition) }
+func (c *Cluster) LogGlob(partition int32) string {
+	return fmt.Sprintf("%s-%d/*", c.o.Topic, partition)
+}
 
 // Ping implements systems.Prober.
 func (c *Cluster) Ping(conn net.Conn) error { return kafkaproto.Ping(conn) }

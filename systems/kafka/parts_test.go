@@ -21,7 +21,7 @@ func options(dir string) systems.Options {
 // made is a cluster of a version that need not be there; nothing of it runs.
 func made(t *testing.T, version string, o systems.Options) *Cluster {
 	t.Helper()
-	set, err := read(o)
+	set, err := read(o.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}

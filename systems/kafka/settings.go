@@ -2,13 +2,13 @@ package kafka
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"ackproof/systems"
 	"ackproof/systems/kafka/install"
 )
 
@@ -67,12 +67,21 @@ var timerSets = []timers{
 	{"default", 9 * s, 2 * s, 2 * s, 1 * s, 1 * s, 2 * s, 30 * s, 500 * ms, 1 * s, 30 * s, 10 * s, 30 * s, 45 * s, 5 * s},
 }
 
-// read takes the settings out of the options.
-func read(o systems.Options) (Settings, error) {
+// CheckSettings says what is wrong with settings, and what was expected; whether what they name is there is another question.
+func CheckSettings(settings map[string]string) error {
+	_, err := read(settings)
+	return err
+}
+
+// read takes the settings apart.
+func read(settings map[string]string) (Settings, error) {
 	out := Settings{Timers: timerSets[1], MinISRIn: inTopic}
-	for name, v := range o.Settings {
-		switch name {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		switch v := settings[name]; name {
 		case "version":
+			if !slices.Contains(install.Versions(), v) {
+				return out, fmt.Errorf("kafka: version is %q, expected one of: %s; any other one by its folder (path)", v, strings.Join(install.Versions(), ", "))
+			}
 			out.Version = v
 		case "path":
 			out.Path = v
@@ -119,8 +128,8 @@ func read(o systems.Options) (Settings, error) {
 	if out.Path != "" && out.Version != "" {
 		return out, fmt.Errorf("kafka: version %s and path %s, expected one of them", out.Version, out.Path)
 	}
-	if len(out.Bootstrap) > 0 && len(o.Settings) > 1 {
-		return out, fmt.Errorf("kafka: bootstrap beside other settings, %v, expected it alone: the cluster is what it is", o.Settings)
+	if len(out.Bootstrap) > 0 && len(settings) > 1 {
+		return out, fmt.Errorf("kafka: bootstrap beside other settings, %v, expected it alone: the cluster is what it is", settings)
 	}
 	return out, nil
 }
