@@ -218,7 +218,7 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 			}
 			got := cell{state: lacking, reason: sc.lacks(c)}
 			if got.reason == "" {
-				s := &stage{judge: j, cluster: target, client: c, command: command, kills: kills, name: fmt.Sprintf("%s-%d-%t", c.name, i, kills)}
+				s := &stage{judge: j, cluster: target, client: c, command: command, kills: kills, binary: o.binary, dir: dir, name: fmt.Sprintf("%s-%d-%t", c.name, i, kills)}
 				got = s.play(ctx, sc)
 				r.version = cmp.Or(s.version, r.version)
 				fmt.Fprintf(os.Stderr, "%-12s %-20s %-6s %-4s %5.1f s %s\n", c.name, sc.name, map[bool]string{true: "killed"}[kills], got.state, got.took.Seconds(), got.reason)

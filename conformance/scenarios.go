@@ -36,7 +36,9 @@ type stage struct {
 	command []string // of its program
 	name    string   // of the scenario for this client: unique, so that its topics and groups are
 	kills   bool
-	version string // of the library, once its program has run
+	// To start a cluster of its own: with what, and where.
+	binary, dir string
+	version     string // of the library, once its program has run
 }
 
 var scenarios = []scenario{
@@ -50,6 +52,7 @@ var scenarios = []scenario{
 	{name: "seek by time", lacks: nothing, run: (*stage).seek},
 	{name: "admin", lacks: func(c client) string { return c.noAdmin }, run: (*stage).admin},
 	{name: "TestGroupETL", lacks: withoutETL, run: (*stage).groupETL, time: 3 * time.Minute},
+	{name: "DumpLogSegments", lacks: withoutDump, run: (*stage).dump, time: 3 * time.Minute},
 }
 
 func nothing(client) string { return "" }
