@@ -114,6 +114,9 @@ func (r *run) plan(context.Context) error {
 	if err := r.makeSchedule(); err != nil {
 		return err
 	}
+	if err := r.spare(); err != nil {
+		return err
+	}
 	if err := r.savePlan(); err != nil {
 		return err
 	}
@@ -176,6 +179,20 @@ func (r *run) makeSchedule() error {
 			Kinds: o.Nemesis, Nodes: o.Nodes, Partitions: o.Partitions, Clients: o.Clients, Load: time.Duration(o.Time), Timers: r.timers,
 			Groups: o.Workload == WorkloadGroup, Unlinked: systems.IsUnlinked(r.system),
 		})
+	}
+	return nil
+}
+
+// spare refuses faults that would show nothing.
+func (r *run) spare() error {
+	fragile, ok := r.system.(systems.Fragile)
+	if !ok {
+		return nil
+	}
+	for _, k := range nemesis.AllKinds() {
+		if why := fragile.Spare(string(k)); why != "" && (slices.Contains(r.Options.Nemesis, k) || slices.Contains(r.schedule.Uses(), k)) {
+			return usage("%s with --system %s, expected other faults: %s", k, r.Options.System, why)
+		}
 	}
 	return nil
 }

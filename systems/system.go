@@ -63,6 +63,12 @@ func IsTransparent(n Network) bool {
 	return ok && t.Transparent()
 }
 
+// Fragile is what a system offers that a kind of fault would break in a way that says nothing of its promises.
+type Fragile interface {
+	// Spare says why faults of the kind are not to be injected, "" if they may be.
+	Spare(kind string) (why string)
+}
+
 // Unlinked is what a system offers whose nodes may be past the network of the run.
 type Unlinked interface {
 	// Unlinked: the nodes reach each other past the network, so that only the links of clients can be cut.

@@ -20,7 +20,7 @@ const (
 // Cards are all scenarios.
 func Cards() []Card {
 	return []Card{
-		acks1Isolation, acksAllIsolation, uncleanElection, cleanElection, powerLossOfAll, powerLossOfAllFlushed, kip966Off, kip966On, minISRElsewhere, lostAcksPlain,
+		acks1Isolation, acks1Kills, acksAllIsolation, acksAllFollowersCut, acksAllControlCut, killOfAll, uncleanElection, cleanElection, powerLossOfAll, powerLossOfAllFlushed, kip966Off, kip966On, minISRElsewhere, lostAcksPlain,
 		lostAcksIdempotent, clean,
 	}
 }
@@ -94,6 +94,75 @@ var acksAllIsolation = Card{
 	On:        both(Held, Held, 12*time.Second, 30*time.Second),
 	configure: func(*harness.Options) {},
 	faults:    isolation,
+}
+
+var acks1Kills = Card{
+	Name:     "acks-1-kills",
+	Question: "With acks=1, what do crashes of the leader cost?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows: "With acks=1 a record may be lost at any change of leader.",
+	Story:  []string{"Three times: the followers stand still for a moment, and the leader is killed."},
+	On:     both(Permitted, Permitted, 20*time.Second, 75*time.Second),
+	configure: func(o *harness.Options) {
+		o.Acks, o.Idempotent = 1, false
+	},
+	faults: func(t systems.Timers) []nemesis.Fault {
+		var out []nemesis.Fault
+		for i := range 3 {
+			start := nemesis.Trigger{AfterMS: begin, AckedMore: enough, GiveUpMS: patience}
+			if i > 0 {
+				start = nemesis.Trigger{Fault: at(2*i - 1), Healed: true, AfterMS: session(t, 0.5), Recovered: true, GiveUpMS: patience}
+			}
+			out = append(out,
+				nemesis.Fault{Kind: nemesis.Pause, Start: start, ForMS: session(t, 0.7), UntilFault: at(2*i + 1), Target: nemesis.Target{Role: nemesis.RoleFollowers}},
+				nemesis.Fault{Kind: nemesis.Kill, Start: nemesis.Trigger{Fault: at(2 * i), AfterMS: session(t, 0.2)}, ForMS: session(t, 1.2), Target: nemesis.Target{Role: nemesis.RoleLeader}})
+		}
+		return out
+	},
+}
+
+// alone cuts the leader off from its followers and from nobody else.
+func alone(cut nemesis.Cut) func(systems.Timers) []nemesis.Fault {
+	return func(t systems.Timers) []nemesis.Fault {
+		return []nemesis.Fault{{Kind: nemesis.Partition, Start: nemesis.Trigger{AfterMS: begin, AckedMore: enough, GiveUpMS: patience}, ForMS: session(t, 2) + 2*t.Lag.Milliseconds(),
+			Target: nemesis.Target{Role: nemesis.RoleLeader}, Cut: cut}, turnover(0, t)}
+	}
+}
+
+var acksAllFollowersCut = Card{
+	Name:     "acks-all-followers-cut",
+	Question: "What if the leader loses its followers and keeps its controller?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "Nothing: the in-sync set shrinks to the leader, and then min.insync.replicas refuses all writes.",
+	Story:     []string{"The leader is cut off from its followers, and from nobody else, until long after the set has shrunk.", "When all is well again, whoever leads is killed."},
+	On:        apart(Held, Held, 16*time.Second, 50*time.Second),
+	configure: func(*harness.Options) {},
+	faults:    alone(nemesis.Cut{Shape: nemesis.Isolate, Against: nemesis.RoleFollowers}),
+}
+
+var acksAllControlCut = Card{
+	Name:     "acks-all-control-cut",
+	Question: "What if the leader loses the control plane, and its followers keep fetching from it?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "Nothing: it is replaced behind its back, and may acknowledge no more.",
+	Story:     []string{"The connections of the leader to the listeners of the controllers are cut, those for data are not.", "When all is well again, whoever leads is killed."},
+	On:        only(kafka, both(Held, Held, 0, 50*time.Second)),
+	configure: func(*harness.Options) {},
+	faults:    alone(nemesis.Cut{Shape: nemesis.Isolate, Plane: nemesis.PlaneControl}),
+}
+
+var killOfAll = Card{
+	Name:     "kill-of-all",
+	Question: "What does it cost when all brokers crash at once, with the power on?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows:    "Nothing: what was written is with the kernel, flushed or not.",
+	Story:     []string{"All nodes are killed at the same moment, and return after half a second.", "When all is well again, whoever leads is killed."},
+	On:        both(Held, Held, 14*time.Second, 50*time.Second),
+	configure: func(*harness.Options) {},
+	faults: func(t systems.Timers) []nemesis.Fault {
+		return []nemesis.Fault{{Kind: nemesis.Kill, Start: nemesis.Trigger{AfterMS: begin, AckedMore: 2 * enough, GiveUpMS: patience}, ForMS: shortDown,
+			Target: nemesis.Target{Role: nemesis.RoleAll}}, turnover(0, t)}
+	},
 }
 
 // turnover kills the leader when all is well again after the fault, so that what it has is put to the test by its successor.

@@ -48,6 +48,7 @@ var (
 	_ systems.Prober   = (*Cluster)(nil)
 	_ systems.Linter   = (*Cluster)(nil)
 	_ systems.Unlinked = (*Cluster)(nil)
+	_ systems.Fragile  = (*Cluster)(nil)
 )
 
 // node is one JVM.
@@ -131,6 +132,14 @@ func New(o systems.Options) (*Cluster, error) {
 	}
 	c.askAll()
 	return c, nil
+}
+
+// Spare implements systems.Fragile. A controller whose log is gone may vote twice, which its quorum does not claim to survive.
+func (c *Cluster) Spare(kind string) string {
+	if kind == "disk-wipe" {
+		return "a node of Kafka does not start on an empty disk before somebody has formatted it"
+	}
+	return ""
 }
 
 // Unlinked implements systems.Unlinked.
