@@ -175,7 +175,7 @@ func (j *judge) controller(ctx context.Context) (id int32, err error) {
 // served gives what the brokers offer to clients.
 func (j *judge) served(ctx context.Context) (map[int16]versions, error) {
 	q := kmsg.NewPtrApiVersionsRequest()
-	q.Version = 3
+	q.Version, q.ClientSoftwareName, q.ClientSoftwareVersion = 3, judgeID, "1"
 	answer, err := j.cl.Request(ctx, q)
 	if err != nil {
 		return nil, fmt.Errorf("which APIs are served: %w", err)

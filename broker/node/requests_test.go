@@ -313,6 +313,11 @@ func TestSingleNode(t *testing.T) {
 		}
 	})
 	t.Run("who leads the control plane", func(t *testing.T) {
+		f := kmsg.NewPtrFindCoordinatorRequest()
+		f.Version, f.CoordinatorType, f.CoordinatorKeys = 6, 7, []string{"g"}
+		if got := c.ask(0, f).(*kmsg.FindCoordinatorResponse).Coordinators[0].ErrorCode; got != kerr.InvalidRequest.Code {
+			t.Errorf("coordinator of a type that is none: %v", kerr.ErrorForCode(got))
+		}
 		q := kmsg.NewPtrDescribeQuorumRequest()
 		q.Topics = []kmsg.DescribeQuorumRequestTopic{{Topic: "t", Partitions: []kmsg.DescribeQuorumRequestTopicPartition{{Partition: 3}}}}
 		if got := c.ask(0, q).(*kmsg.DescribeQuorumResponse).Topics[0].Partitions[0]; got.Partition != 3 || got.ErrorCode != kerr.UnknownTopicOrPartition.Code {

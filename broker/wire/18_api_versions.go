@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"regexp"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -14,6 +16,9 @@ const ApiVersionsKey int16 = 18
 // version 0. v5 lets a client name the node that it expects; not served: clients fall back by the answer to a version that is too new.
 func apiVersionsAPI() API { return of[kmsg.ApiVersionsRequest]("ApiVersions", 0, 4) }
 
+// softwareName is what KIP-511 lets a client call itself and its version.
+var softwareName = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9\-.]*[a-zA-Z0-9])?$`)
+
 // ApiVersions answers an ApiVersions request from the table. A version that is too new gets layout v0 with UNSUPPORTED_VERSION and the list of keys
 // all the same (KIP-511): that is how a client learns what to ask with.
 func (t *Table) ApiVersions(q Request) *kmsg.ApiVersionsResponse {
@@ -21,6 +26,9 @@ func (t *Table) ApiVersions(q Request) *kmsg.ApiVersionsResponse {
 	resp.Version = q.Version
 	if q.TooNew {
 		resp.ErrorCode = kerr.UnsupportedVersion.Code
+	} else if body, ok := q.Body.(*kmsg.ApiVersionsRequest); ok && q.Version >= 3 && !(softwareName.MatchString(body.ClientSoftwareName) && softwareName.MatchString(body.ClientSoftwareVersion)) {
+		resp.ErrorCode = kerr.InvalidRequest.Code
+		return resp
 	}
 	for _, key := range t.keys {
 		a := t.byKey[key]

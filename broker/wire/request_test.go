@@ -72,7 +72,7 @@ func TestApiVersions(t *testing.T) {
 		q, err := table.Parse(append(header(18, version, 5, nil), 0xff, 0xff, 0xff)) // a body that no version has: it must not be parsed when too new
 		if version <= 4 {
 			r := kmsg.NewPtrApiVersionsRequest()
-			r.Version = version
+			r.Version, r.ClientSoftwareName, r.ClientSoftwareVersion = version, "a-client", "1.0"
 			q, err = table.Parse(AppendRequest(nil, 5, "c", r)[4:])
 		}
 		if err != nil {
@@ -107,6 +107,27 @@ func TestApiVersions(t *testing.T) {
 		for _, a := range APIs() {
 			if _, there := found[a.Key]; there == a.Internal {
 				t.Errorf("v%d: %s advertised: %v", c.asked, a.Name, there)
+			}
+		}
+	}
+}
+
+func TestApiVersionsWantsNamesOfSoftware(t *testing.T) {
+	table := NewTable(APIs())
+	for name, code := range map[string]int16{"librdkafka": 0, "a.b-c": 0, "": kerr.InvalidRequest.Code, "a b": kerr.InvalidRequest.Code, "-a": kerr.InvalidRequest.Code, "a-": kerr.InvalidRequest.Code} {
+		for _, version := range []int16{2, 3, 4} {
+			r := kmsg.NewPtrApiVersionsRequest()
+			r.Version, r.ClientSoftwareName, r.ClientSoftwareVersion = version, name, "1"
+			q, err := table.Parse(AppendRequest(nil, 5, "c", r)[4:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := code
+			if version == 2 {
+				want = 0 // it has no names
+			}
+			if got := table.ApiVersions(q); got.ErrorCode != want || (want == 0) != (len(got.ApiKeys) > 0) {
+				t.Errorf("v%d, name %q: error code %d with %d keys, want code %d", version, name, got.ErrorCode, len(got.ApiKeys), want)
 			}
 		}
 	}

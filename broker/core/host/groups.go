@@ -70,6 +70,10 @@ func coordinatorFor(im *controller.Image, kind int8, key string) kmsg.FindCoordi
 	}
 	t := im.Topics[group.Topic]
 	switch {
+	case kind < coordinatorOfGroup || kind > 2:
+		why := fmt.Sprintf("no coordinator is of type %d, expected 0 (group), 1 (transaction) or 2 (share)", kind)
+		c.ErrorCode, c.ErrorMessage = kerr.InvalidRequest.Code, &why
+		return c
 	case kind != coordinatorOfGroup:
 		return refuse("transactions and share groups are not served")
 	case t == nil:
