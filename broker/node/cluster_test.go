@@ -106,6 +106,7 @@ func (c *testCluster) start(i int, fd uintptr) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	cfg.poisonFrames = true
 	var out io.Writer = io.Discard
 	if testing.Verbose() {
 		out = c.t.Output()

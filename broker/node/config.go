@@ -70,7 +70,8 @@ type Config struct {
 	Pprof          string // loopback host:port, "" for none
 	MemoryLimit    int64  // bytes, soft limit of the Go heap; 0 = none
 
-	given map[string]string // what was set, by key
+	given        map[string]string // what was set, by key
+	poisonFrames bool              // tests only, see wire.FramePool
 }
 
 // LoadConfig reads a .properties file (path "" for none) and then applies the overrides, each "key=value". Unknown keys and senseless values are

@@ -16,7 +16,7 @@ import (
 func (n *Node) Handle(ctx context.Context, q wire.Request) wire.Pending {
 	switch body := q.Body.(type) {
 	case *kmsg.ProduceRequest:
-		return n.handleProduce(ctx, body)
+		return n.handleProduce(ctx, body, q.Frame)
 	case *kmsg.FetchRequest:
 		return n.handleFetch(body)
 	case *kmsg.DeleteRecordsRequest:

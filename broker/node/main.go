@@ -11,10 +11,6 @@ import (
 	"syscall"
 )
 
-// gcPercent is Go's GOGC for a broker process: garbage is mostly the frames of requests, a few large pieces, so that collecting half as often costs
-// some 30 MB and saves 5 % of the time.
-const gcPercent = 200
-
 // Main runs one node as the whole work of a process: with the configuration of a file and overrides, until SIGTERM or SIGINT. A second signal ends it
 // at once. With ackproof.exit.with.parent it also stops when stdin ends.
 func Main(ctx context.Context, path string, sets []string, stdin io.Reader, stderr io.Writer) error {
@@ -35,9 +31,6 @@ func Main(ctx context.Context, path string, sets []string, stdin io.Reader, stde
 		}()
 	}
 	context.AfterFunc(ctx, stop) // the next signal is not caught any more
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
 	if cfg.MemoryLimit > 0 {
 		debug.SetMemoryLimit(cfg.MemoryLimit)
 	}

@@ -32,8 +32,12 @@ import (
 	"ackproof/broker/wire"
 )
 
-// cacheBytes is the memory for recent batches, of the whole node.
-const cacheBytes = 8 << 20
+const (
+	// cacheBytes is the memory for recent batches, of the whole node.
+	cacheBytes = 4 << 20
+	// framesBytes is the memory of requests that waits for the next ones, of the whole node.
+	framesBytes = 8 << 20
+)
 
 // Node is one broker. Open makes it, Run serves.
 type Node struct {
@@ -119,7 +123,7 @@ func Open(cfg Config, log *slog.Logger) (_ *Node, err error) {
 		}
 	}
 	n.server = wire.NewServer(wire.ServerConfig{
-		Handler: n, Table: n.table, Log: log, MaxFrameBytes: cfg.MaxFrameBytes, Idle: cfg.ConnectionIdle, MaxConnections: cfg.MaxConnections,
+		Handler: n, Table: n.table, Frames: &wire.FramePool{Budget: framesBytes, Poison: cfg.poisonFrames}, Log: log, MaxFrameBytes: cfg.MaxFrameBytes, Idle: cfg.ConnectionIdle, MaxConnections: cfg.MaxConnections,
 	})
 	return n, nil
 }

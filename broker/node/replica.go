@@ -112,7 +112,12 @@ func (r *replica) stepLocked(in partition.Input, out *outcome) {
 	}
 	for _, e := range r.core.Step(time.Now(), in) {
 		switch e := e.(type) {
-		case partition.Append, partition.Flush, partition.Truncate, partition.Trim, partition.Reset, partition.Checkpoint:
+		case partition.Append:
+			for _, b := range e.Batches {
+				b.Retain() // until it is in the log
+			}
+			r.queue = append(r.queue, e)
+		case partition.Flush, partition.Truncate, partition.Trim, partition.Reset, partition.Checkpoint:
 			r.queue = append(r.queue, e)
 		case partition.AlterISR:
 			r.alter = &e // under the mutex, so that the newest one is the one that stays
@@ -189,6 +194,13 @@ func (r *replica) drain() {
 			return
 		}
 		inputs = host.CarryOut(r.log, work, inputs[:0])
+		for _, e := range work {
+			if e, ok := e.(partition.Append); ok {
+				for _, b := range e.Batches {
+					b.Release()
+				}
+			}
+		}
 		clear(work)
 		r.spare = work // only the drainer touches it
 	}

@@ -77,7 +77,31 @@ func (h Header) Codec() int { return int(h.Attributes & 7) }
 // need not check again (S8).
 type Batch struct {
 	Header
-	raw []byte
+	raw    []byte
+	holder Holder
+}
+
+// Holder is memory that is used again once nobody holds it any more. Whoever keeps a batch beyond the call that it was given in retains it, and releases it when it is through.
+type Holder interface {
+	Retain()
+	Release()
+}
+
+// Hold tells whose memory the batch lies in. Without it the memory is the garbage collector's.
+func (b *Batch) Hold(h Holder) { b.holder = h }
+
+// Retain keeps the batch's memory from being used again.
+func (b Batch) Retain() {
+	if b.holder != nil {
+		b.holder.Retain()
+	}
+}
+
+// Release takes one Retain back. The bytes must not be touched by the caller after it.
+func (b Batch) Release() {
+	if b.holder != nil {
+		b.holder.Release()
+	}
 }
 
 // Bytes is the batch as it stands on the wire and on disk. It aliases the batch.
@@ -85,7 +109,7 @@ func (b Batch) Bytes() []byte { return b.raw }
 
 // Clone copies the batch, so that it no longer aliases the bytes that it was parsed from.
 func (b Batch) Clone() Batch {
-	b.raw = append([]byte(nil), b.raw...)
+	b.raw, b.holder = append([]byte(nil), b.raw...), nil
 	return b
 }
 

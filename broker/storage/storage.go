@@ -76,7 +76,7 @@ type Log interface {
 	// Checkpoint is the last one saved, as found by open or given since.
 	Checkpoint() Checkpoint
 	// Append adds batches; the first must begin at Bounds().End and each at the end of the one before (ErrOutOfOrder
-	// otherwise, nothing is then appended). keep tells that the caller will not touch the bytes again, so that the log may serve recent reads
+	// otherwise, nothing is then appended). keep tells that the bytes stay as they are for as long as the batch is retained, so that the log may serve recent reads
 	// from them. Not durable until Flush.
 	Append(batches []record.Batch, keep bool) error
 	// Flush makes everything appended durable.

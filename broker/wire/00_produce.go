@@ -2,6 +2,8 @@ package wire
 
 import "github.com/twmb/franz-go/pkg/kmsg"
 
+const produceKey = 0
+
 // produceAPI is Produce.
 //
 // v3: record batches (KIP-98), transactional id. v5: log start in the response. v7: zstd. v8: error records (KIP-467). v9: flexible. v10: leader

@@ -77,6 +77,29 @@ func (f *FrameReader) Next(buf []byte) ([]byte, error) {
 	return frame, nil
 }
 
+// nextHeld is Next with memory of the pool, for a Produce request that is large enough and not larger than is trusted; held is nil for all others.
+func (f *FrameReader) nextHeld(pool *FramePool) (frame []byte, held *Frame, err error) {
+	if pool != nil {
+		// Any shorter frame is no Produce request worth counting, so nobody is waited for in vain.
+		if head, err := f.in.Peek(4); err == nil {
+			size := int(int32(binary.BigEndian.Uint32(head)))
+			if size >= pooledFrom && size <= min(f.trust, f.limit) {
+				if head, err = f.in.Peek(6); err == nil && binary.BigEndian.Uint16(head[4:]) == produceKey {
+					held = pool.get(size)
+					frame, err = f.Next(held.buf[:0])
+					if err != nil {
+						held.Release()
+						held = nil
+					}
+					return frame, held, err
+				}
+			}
+		}
+	}
+	frame, err = f.Next(nil)
+	return frame, nil, err
+}
+
 // patient gives every single read its own deadline, so that a slow peer is cut for silence and not for the size of its frame.
 type patient struct {
 	net.Conn

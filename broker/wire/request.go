@@ -15,6 +15,7 @@ type Request struct {
 	ClientID    string // "" if null
 	Host        string // the peer's address in Kafka's form, "/127.0.0.1"; set by the Server
 	Body        kmsg.Request
+	Frame       *Frame // the memory that Body's byte fields alias, nil if nobody counts its holders; the Server lets go of it when Handle has returned
 	// TooNew is set for an ApiVersions request above the served range only: its body was not parsed, and the answer is version 0 with
 	// UNSUPPORTED_VERSION (KIP-511).
 	TooNew bool

@@ -49,6 +49,7 @@ func (r ready) Wait(context.Context) (any, error) { return r.answer, r.err }
 type ServerConfig struct {
 	Handler        Handler
 	Table          *Table
+	Frames         *FramePool // memory of Produce requests; nil: the garbage collector's
 	Log            *slog.Logger
 	MaxFrameBytes  int           // socket.request.max.bytes
 	Idle           time.Duration // connections.max.idle.ms: silence of a client that waits for nothing
@@ -209,15 +210,16 @@ func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay,
 		if err != nil {
 			return err
 		}
-		// The frame gets memory of its own, that is never used again for another one: records alias it, and the log may keep them.
-		frame, err := frames.Next(nil)
+		// The frame gets memory of its own, because records alias it and the log may keep them.
+		frame, memory, err := frames.nextHeld(s.cfg.Frames)
 		if err != nil {
 			return err
 		}
 		q, err := s.cfg.Table.Parse(frame)
 		if err != nil {
-			return err
+			return err // the memory is left to the garbage collector
 		}
+		q.Frame = memory
 		q.Host = "/" + host
 		kinds.note(log, q)
 		s.counters.requests.Add(1)
@@ -228,6 +230,7 @@ func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay,
 		} else {
 			u.pending = s.cfg.Handler.Handle(ctx, q)
 		}
+		memory.Release()
 		queue <- u // never for ever: the writer takes all until the queue is closed
 	}
 }

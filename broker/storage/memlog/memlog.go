@@ -160,7 +160,9 @@ func (l *Log) Append(batches []record.Batch, keep bool) error {
 	}
 	return l.write(Append, check, func(c *content) {
 		for _, b := range batches {
-			if !keep {
+			if keep {
+				b.Retain() // for good
+			} else {
 				b = b.Clone()
 			}
 			c.batches = append(c.batches, b)

@@ -12,7 +12,7 @@ import (
 )
 
 // Cache holds the newest batches of all the logs that share it, oldest out first, so that a node's memory does not grow with its partitions. It counts
-// the bytes of the batches; a kept batch also keeps alive the buffer that it is a part of.
+// the bytes of the batches; a kept batch also holds the buffer that it is a part of.
 type Cache struct {
 	mu     sync.Mutex
 	budget int
@@ -47,6 +47,7 @@ func (r *Ring) Add(batches []record.Batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, b := range batches {
+		b.Retain()
 		r.batches = append(r.batches, b)
 		c.queue = append(c.queue, r)
 		c.used += len(b.Bytes())
@@ -55,6 +56,7 @@ func (r *Ring) Add(batches []record.Batch) {
 		oldest := c.queue[0]
 		c.queue = c.queue[1:]
 		c.used -= len(oldest.batches[0].Bytes())
+		oldest.batches[0].Release()
 		oldest.batches[0] = record.Batch{} // the array outlives the slice
 		oldest.batches = oldest.batches[1:]
 	}
@@ -73,31 +75,42 @@ func (r *Ring) Drop() {
 	}
 	for _, b := range r.batches {
 		c.used -= len(b.Bytes())
+		b.Release()
 	}
 	r.batches = nil
 	c.queue = slices.DeleteFunc(c.queue, func(q *Ring) bool { return q == r })
 }
 
 // Read is storage.Log's Read; ok is false if the batch that holds from is not here.
-func (r *Ring) Read(from, to int64, limit int) (chunks []storage.Chunk, ok bool) {
+func (r *Ring) Read(from, to int64, limit int) (_ storage.Records, ok bool) {
 	if r == nil {
-		return nil, false
+		return storage.Records{}, false
 	}
 	r.cache.mu.Lock()
 	defer r.cache.mu.Unlock()
 	if len(r.batches) == 0 || from < r.batches[0].BaseOffset {
-		return nil, false
+		return storage.Records{}, false
 	}
 	first := sort.Search(len(r.batches), func(i int) bool { return r.batches[i].NextOffset() > from })
-	bytes := 0
-	for _, b := range r.batches[first:] {
+	end, bytes := first, 0
+	for ; end < len(r.batches); end++ {
+		b := r.batches[end]
 		if b.NextOffset() > to || (bytes > 0 && bytes+len(b.Bytes()) > limit) {
 			break
 		}
 		bytes += len(b.Bytes())
-		chunks = append(chunks, storage.Chunk{Memory: b.Bytes(), Length: len(b.Bytes())})
 	}
-	return chunks, true
+	run := slices.Clone(r.batches[first:end])
+	chunks := make([]storage.Chunk, len(run))
+	for i, b := range run {
+		b.Retain()
+		chunks[i] = storage.Chunk{Memory: b.Bytes(), Length: len(b.Bytes())}
+	}
+	return storage.NewRecords(chunks, func() {
+		for _, b := range run {
+			b.Release()
+		}
+	}), true
 }
 
 // Used tells how many bytes of how many batches are kept.

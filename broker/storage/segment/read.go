@@ -211,14 +211,14 @@ func (l *Log) Read(from, to int64, limit int) (storage.Records, error) {
 	}
 	cuts := l.cuts
 	to = min(to, l.bounds.End)
-	var chunks []storage.Chunk
+	var recent storage.Records
 	cached := false
 	if err == nil && from < to {
-		chunks, cached = l.ring.Read(from, to, limit)
+		recent, cached = l.ring.Read(from, to, limit)
 	}
 	l.mu.Unlock()
 	if err != nil || from >= to || cached {
-		return storage.NewRecords(chunks, nil), err
+		return recent, err
 	}
 	return l.readFiles(from, to, int64(limit), cuts)
 }

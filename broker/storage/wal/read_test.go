@@ -100,7 +100,8 @@ func TestCacheBudget(t *testing.T) {
 		must(t, sample.Same(parse(t, run), []record.Batch{sample.Batch(offset, 1, 1, 1000)}))
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		_, ok := l.ring.Read(offset, offset+1, 1<<20)
+		kept, ok := l.ring.Read(offset, offset+1, 1<<20)
+		kept.Release()
 		return ok
 	}
 	for offset := range int64(3) {
