@@ -79,9 +79,11 @@ func (f *fabric) close() {
 	}
 	f.closed = true
 	f.mu.Unlock()
+	var all sync.WaitGroup
 	for _, p := range ports {
-		p.link.Close()
+		all.Go(func() { p.link.Close() }) // the kernel takes a while over each
 	}
+	all.Wait()
 	f.running.Wait()
 }
 
