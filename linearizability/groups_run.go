@@ -9,8 +9,8 @@ import (
 	"ackproof/model"
 )
 
-// stormRebalances is how often groups must have been shared anew for that to be called a storm.
-const stormRebalances = 10
+// StormRebalances is how often groups must have been shared anew for that to be called a storm.
+const StormRebalances = 10
 
 // leastRebalances is how often a group must have been shared anew, for its promises to have been put to the test.
 const leastRebalances = 2
@@ -41,7 +41,7 @@ func CheckGroupRun(events func() iter.Seq2[histories.Event, error], contract mod
 		return nil, err
 	}
 	if contract.GroupBoundMS > 0 {
-		facts.Faults = append(slices.Clone(facts.Faults), model.FaultResult{Kind: model.RebalanceStorm, Effective: effects.Rebalances >= stormRebalances})
+		facts.Faults = append(slices.Clone(facts.Faults), model.FaultResult{Kind: model.RebalanceStorm, Effective: effects.Rebalances >= StormRebalances})
 	}
 	o.Claims = ofLog
 	a, err := CheckLog(OfTheLog(events()), contract, facts, o)

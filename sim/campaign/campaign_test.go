@@ -145,3 +145,18 @@ func TestTimesBecomeRound(t *testing.T) {
 		}
 	}
 }
+
+// A storm of rebalances puts groups to the test without any fault of a schedule.
+func TestAStormCountsAsAFault(t *testing.T) {
+	g := sim.DefaultGroups()
+	g.Members, g.Storm, g.SessionMS = 12, true, 800
+	c := sim.Default(1).WithGroups(g)
+	c.LoadMS, c.Schedule.Faults = 8_000, []nemesis.Fault{}
+	c.Schedule.Version = nemesis.ScheduleVersion
+	r := NewReport()
+	r.Add(Execute(c))
+	r.Close(0)
+	if r.Verdict != model.Held || r.Effective[model.RebalanceStorm] != 1 {
+		t.Errorf("%s with %v, expected that the storm is enough", r.Verdict, r.Effective)
+	}
+}

@@ -62,7 +62,7 @@ func (r *Report) Add(s Summary) {
 	for k, n := range s.Effective {
 		r.Effective[k] += n
 	}
-	r.Faults += len(s.Results)
+	r.Faults += len(s.Results) + s.Effective[model.RebalanceStorm]
 	r.Changes += s.Changes
 	r.Acked += s.Acked
 }

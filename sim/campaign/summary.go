@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"ackproof/linearizability"
 	"ackproof/model"
 	"ackproof/sim"
 )
@@ -102,6 +103,9 @@ func Summarize(r *sim.Result) Summary {
 		}
 	}
 	for _, claim := range r.Answer.Claims {
+		if claim.ID == model.GroupDelivery && r.Case.Groups.Storm && claim.Evidence["rebalances"] >= linearizability.StormRebalances {
+			s.Effective[model.RebalanceStorm]++ // the members' own doing, and no fault of the schedule
+		}
 		for _, p := range claim.Permitted {
 			s.Permitted[p.Kind] += p.Count
 		}
