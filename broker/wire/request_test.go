@@ -66,6 +66,27 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestVersionsThatAreNotServed: of every API, those next to the range and the ends of what the field can hold. kmsg would read each with the newest layout that it knows.
+func TestVersionsThatAreNotServed(t *testing.T) {
+	table := NewTable(APIs())
+	for _, a := range APIs() {
+		for _, version := range []int16{-32768, -1, a.Min - 1, a.Max + 1, 32767} {
+			if version >= a.Min && version <= a.Max {
+				continue
+			}
+			frame := append(header(a.Key, version, 1, nil), make([]byte, 200)...)
+			q, err := table.Parse(frame)
+			if a.Key == ApiVersionsKey && version > a.Max { // KIP-511
+				if err != nil || !q.TooNew || q.Version != 0 {
+					t.Errorf("%s v%d: %+v, %v; want an answer of version 0", a.Name, version, q, err)
+				}
+			} else if !errors.Is(err, ErrVersion) {
+				t.Errorf("%s v%d: %v, want %v", a.Name, version, err, ErrVersion)
+			}
+		}
+	}
+}
+
 func TestApiVersions(t *testing.T) {
 	table := NewTable(APIs())
 	answer := func(version int16) []byte {

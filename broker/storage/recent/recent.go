@@ -11,12 +11,17 @@ import (
 	"ackproof/broker/storage"
 )
 
+// lendsMost bounds what readers may have, in budgets: whoever takes what it has read as slowly as it can, or never, keeps that memory from being used again. Beyond it readers go to the
+// files.
+const lendsMost = 4
+
 // Cache holds the newest batches of all the logs that share it, oldest out first, so that a node's memory does not grow with its partitions. It counts
 // the bytes of the batches; a kept batch also holds the buffer that it is a part of.
 type Cache struct {
 	mu     sync.Mutex
 	budget int
 	used   int
+	lent   int     // bytes that readers have taken and not given back
 	queue  []*Ring // the owner of each kept batch, oldest first
 }
 
@@ -86,8 +91,9 @@ func (r *Ring) Read(from, to int64, limit int) (_ storage.Records, ok bool) {
 	if r == nil {
 		return storage.Records{}, false
 	}
-	r.cache.mu.Lock()
-	defer r.cache.mu.Unlock()
+	c := r.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(r.batches) == 0 || from < r.batches[0].BaseOffset {
 		return storage.Records{}, false
 	}
@@ -100,6 +106,10 @@ func (r *Ring) Read(from, to int64, limit int) (_ storage.Records, ok bool) {
 		}
 		bytes += len(b.Bytes())
 	}
+	if c.lent+bytes > lendsMost*c.budget {
+		return storage.Records{}, false
+	}
+	c.lent += bytes
 	run := slices.Clone(r.batches[first:end])
 	chunks := make([]storage.Chunk, len(run))
 	for i, b := range run {
@@ -107,6 +117,9 @@ func (r *Ring) Read(from, to int64, limit int) (_ storage.Records, ok bool) {
 		chunks[i] = storage.Chunk{Memory: b.Bytes(), Length: len(b.Bytes())}
 	}
 	return storage.NewRecords(chunks, func() {
+		c.mu.Lock()
+		c.lent -= bytes
+		c.mu.Unlock()
 		for _, b := range run {
 			b.Release()
 		}

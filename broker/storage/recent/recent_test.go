@@ -75,6 +75,13 @@ func TestHolders(t *testing.T) {
 						t.Fatalf("a batch has %d holders, expected %d", m.holders, want[first])
 					}
 				}
+				lent := 0
+				for _, run := range reading {
+					lent += run.Len()
+				}
+				if c.lent != lent || lent > lendsMost*c.budget {
+					t.Fatalf("readers have %d bytes, counted are %d, the budget is %d", lent, c.lent, c.budget)
+				}
 				if bytes, _ := c.Used(); bytes != used || bytes > c.budget {
 					t.Fatalf("%d bytes are kept, counted are %d, the budget is %d", used, bytes, c.budget)
 				}
