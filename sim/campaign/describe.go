@@ -20,6 +20,10 @@ func Describe(r *sim.Result, took time.Duration) string {
 	line("seed", "%d", c.Seed)
 	line("cluster", "%d nodes, %d partitions, replication %d, min.insync.replicas %d, store %s", c.Nodes, c.Partitions, c.Replication, c.MinISR, c.Store)
 	line("load", "acks %s, idempotent %t, unclean election %t, flush before ack %t, %d records/s for %v", acks(c.Acks), c.Idempotent, c.Unclean, c.FlushEach, c.Rate, c.Load())
+	if g := c.Groups; g != nil {
+		line("groups", "%v, %d members each (%d static), session %d ms, commit before processing %t, storm %t; internal topic of %d partitions, compacted after %d bytes",
+			g.Protocols, g.Members, g.Static, g.SessionMS, g.Before, g.Storm, g.Partitions, g.CompactBytes)
+	}
 	line("world", "%d events, %v virtual in %v; event log %016x, history %s", r.Events, r.Virtual.Round(time.Millisecond), took.Round(time.Millisecond), r.Hash, r.HistoryHash())
 	line("work", "%d records acknowledged, %d leader changes", r.Answer.Records.Acked, r.Facts.LeaderChanges)
 	for _, f := range r.Faults {
