@@ -53,7 +53,7 @@ func Find(cache, version string) (Installation, error) {
 	}
 	dir := jarsDir(cache, version)
 	if _, err := os.Stat(dir); err != nil {
-		return Installation{}, fmt.Errorf("Kafka %s %w %s: expected it to be fetched first (ackproof fetch kafka --version %s), or an own installation (--path)", version, ErrMissing, cache, version)
+		return Installation{}, fmt.Errorf("version %s of Kafka %w %s: expected it to be fetched first (ackproof fetch kafka --version %s), or an own installation (--path)", version, ErrMissing, cache, version)
 	}
 	in := Installation{Version: version, Lasting: filepath.Join(cache, "kafka", version)}
 	for _, s := range sums {

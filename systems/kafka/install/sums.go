@@ -34,7 +34,7 @@ func Versions() []string {
 
 func sumsOf(version string) ([]sum, error) {
 	if !slices.Contains(Versions(), version) {
-		return nil, fmt.Errorf("Kafka %q cannot be fetched, expected one of: %s; any other one as an own installation (--path)", version, strings.Join(Versions(), ", "))
+		return nil, fmt.Errorf("version %q of Kafka cannot be fetched, expected one of: %s; any other one as an own installation (--path)", version, strings.Join(Versions(), ", "))
 	}
 	text, err := sumFiles.ReadFile("sums/" + version)
 	if err != nil {
