@@ -138,13 +138,13 @@ func (v *view) metadata(conn net.Conn, topic string) error {
 		case *t.Topic == groupsTopic && err == nil:
 			v.groups = t
 		case *t.Topic == topic && err != nil:
-			return fmt.Errorf("Metadata of %q: %w", topic, err)
+			return fmt.Errorf("ask for the metadata of %q: %w", topic, err)
 		case *t.Topic == topic:
 			v.topic, v.brokers = t, len(r.Brokers)
 		}
 	}
 	if v.topic.Topic == nil {
-		return fmt.Errorf("Metadata answers with %d topics and without %q", len(r.Topics), topic)
+		return fmt.Errorf("the answer to Metadata has %d topics, and none is %q", len(r.Topics), topic)
 	}
 	return nil
 }
