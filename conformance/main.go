@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&o.parallel, "parallel", 1, "clients that run at the same time, each with a cluster of its own")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with logs and data")
 	flag.BoolVar(&o.kills, "kills", true, "do everything again with a broker killed")
-	flag.StringVar(&o.write, "write", "", "put the tables into this page, between its marks")
+	flag.StringVar(&o.write, "write", "", "put the tables into this page, between its marks; columns of clients that did not run stay as they are")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -95,7 +95,7 @@ func run(ctx context.Context, o options) (passed bool, err error) {
 	}
 	all.Wait()
 	printTable(os.Stdout, results)
-	if o.write != "" {
+	if o.write != "" && ctx.Err() == nil {
 		if err := writePage(o.write, results); err != nil {
 			return false, err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -24,73 +25,151 @@ func writePage(path string, results []result) error {
 		return err
 	}
 	before, rest, begins := strings.Cut(string(text), pageBegin+"\n")
-	_, after, ends := strings.Cut(rest, pageEnd)
+	old, after, ends := strings.Cut(rest, pageEnd)
 	if !begins || !ends {
 		return fmt.Errorf("%s: expected the lines %q and %q", path, pageBegin, pageEnd)
 	}
-	return os.WriteFile(path, []byte(before+pageBegin+"\n"+generated(results)+pageEnd+after), 0o644)
+	p := readTables(old)
+	for _, r := range results {
+		if r.err == nil {
+			p.enter(r)
+		}
+	}
+	return os.WriteFile(path, []byte(before+pageBegin+"\n"+p.String()+pageEnd+after), 0o644)
 }
 
-// generated is the tables in Markdown.
-func generated(results []result) string {
-	var b strings.Builder
-	row := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
-	each := func(first string, cell func(result) string) {
-		cells := []string{first}
-		for _, r := range results {
-			cells = append(cells, cell(r))
-		}
-		row(cells...)
-	}
-	head := func(first string) {
-		each(first, func(r result) string { return r.client.name })
-		fmt.Fprintf(&b, "|%s\n", strings.Repeat("---|", len(results)+1))
-	}
+// tables are the page's: what there is to say of a client, and its column of both others, by the first cell of the row.
+type tables struct {
+	about, scenarios, apis map[string]map[string]string // by client
+}
 
-	row("client", "version", "what it stands for", "left out")
-	b.WriteString("|---|---|---|---|\n")
-	for _, r := range results {
-		var left []string
-		if len(r.client.noCodecs) > 0 {
-			left = append(left, strings.Join(r.client.noCodecs, " and ")+" need packages of their own")
+// The first cells of the tables' heads.
+const (
+	aboutHead    = "client"
+	scenarioHead = "scenario (in peace / broker killed)"
+	apiHead      = "API"
+)
+
+// readTables reads what String has written.
+func readTables(text string) tables {
+	t := tables{map[string]map[string]string{}, map[string]map[string]string{}, map[string]map[string]string{}}
+	var head []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "|") {
+			head = nil
+			continue
 		}
-		for what, why := range map[string]string{"KIP-848": r.client.noKIP848, "admin": r.client.noAdmin} {
-			if why != "" {
-				left = append(left, what+": "+why)
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if head == nil {
+			head = cells
+			continue
+		}
+		if strings.HasPrefix(cells[0], "---") || len(cells) != len(head) {
+			continue
+		}
+		for i := 1; i < len(cells); i++ {
+			switch head[0] {
+			case aboutHead:
+				set(t.about, cells[0], head[i], cells[i])
+			case scenarioHead:
+				set(t.scenarios, head[i], cells[0], cells[i])
+			case apiHead:
+				set(t.apis, head[i], cells[0], cells[i])
 			}
 		}
-		slices.Sort(left)
-		row(r.client.name, r.version, r.client.about, strings.Join(left, "; "))
 	}
-	b.WriteString("\n")
-	head("scenario (in peace / broker killed)")
+	return t
+}
+
+func set(m map[string]map[string]string, client, row, value string) {
+	if m[client] == nil {
+		m[client] = map[string]string{}
+	}
+	m[client][row] = value
+}
+
+// enter puts in what came out for a client.
+func (t tables) enter(r result) {
+	name := r.client.name
+	var left []string
+	if len(r.client.noCodecs) > 0 {
+		left = append(left, strings.Join(r.client.noCodecs, " and ")+" need packages of their own")
+	}
+	for what, why := range map[string]string{"KIP-848": r.client.noKIP848, "admin": r.client.noAdmin} {
+		if why != "" {
+			left = append(left, what+": "+why)
+		}
+	}
+	slices.Sort(left)
+	set(t.about, name, "version", r.version)
+	set(t.about, name, "what it stands for", r.client.about)
+	set(t.about, name, "left out", strings.Join(left, "; "))
 	for _, sc := range scenarios {
-		each(sc.name, func(r result) string {
-			pair := r.cells[sc.name]
-			if pair[0].state == lacking {
-				return lacking.String()
-			}
-			return pair[0].state.String() + " / " + pair[1].state.String()
-		})
+		pair := r.cells[sc.name]
+		switch {
+		case pair[0].state == lacking:
+			set(t.scenarios, name, sc.name, lacking.String())
+		case pair[0].state != notRun:
+			set(t.scenarios, name, sc.name, pair[0].state.String()+" / "+pair[1].state.String())
+		}
 	}
-	b.WriteString("\nVersions that each client sent, of those that the broker offers:\n\n")
-	served := results[0].served
-	cells := func(key int16) {
-		each(fmt.Sprintf("%d %s, %s", key, kmsg.NameForKey(key), served[key]), func(r result) string {
-			used := r.used[key]
-			if used == nil {
-				return ""
-			}
-			var all []string
+	delete(t.apis, name)
+	for key, served := range r.served {
+		var all []string
+		if used := r.used[key]; used != nil {
 			for _, v := range slices.Sorted(maps.Keys(used.seen)) {
 				all = append(all, strconv.Itoa(int(v)))
 			}
-			return strings.Join(all, ", ")
-		})
+		}
+		set(t.apis, name, fmt.Sprintf("%d %s, %s", key, kmsg.NameForKey(key), served), strings.Join(all, ", "))
 	}
-	head("API")
-	for _, key := range slices.Sorted(maps.Keys(served)) {
-		cells(key)
+}
+
+// String is the tables in Markdown.
+func (t tables) String() string {
+	var b strings.Builder
+	row := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	var names []string
+	for _, c := range clients {
+		if t.about[c.name] != nil {
+			names = append(names, c.name)
+		}
 	}
+	row(aboutHead, "version", "what it stands for", "left out")
+	b.WriteString("|---|---|---|---|\n")
+	for _, n := range names {
+		row(n, t.about[n]["version"], t.about[n]["what it stands for"], t.about[n]["left out"])
+	}
+	table := func(head string, rows []string, columns map[string]map[string]string) {
+		row(slices.Concat([]string{head}, names)...)
+		fmt.Fprintf(&b, "|%s\n", strings.Repeat("---|", len(names)+1))
+		for _, r := range rows {
+			cells := []string{r}
+			for _, n := range names {
+				cells = append(cells, columns[n][r])
+			}
+			row(cells...)
+		}
+	}
+	b.WriteString("\n")
+	var rows []string
+	for _, sc := range scenarios {
+		rows = append(rows, sc.name)
+	}
+	table(scenarioHead, rows, t.scenarios)
+	b.WriteString("\nVersions that each client sent, of those that the broker offers:\n\n")
+	all := map[string]bool{}
+	for _, n := range names {
+		for r := range t.apis[n] {
+			all[r] = true
+		}
+	}
+	number := func(r string) int { n, _ := strconv.Atoi(strings.Fields(r)[0]); return n }
+	rows = slices.SortedFunc(maps.Keys(all), func(x, y string) int { return cmp.Or(cmp.Compare(number(x), number(y)), cmp.Compare(x, y)) })
+	table(apiHead, rows, t.apis)
 	return b.String()
 }

@@ -349,7 +349,7 @@ var groupCases = []testCase{
 			t.ask(step, broker, q)
 		}
 		ask("unknown", c, t.group)
-		ask("no name", c, "")
+		ask("no group", c, "")
 		m := prepare[*kmsg.ConsumerGroupHeartbeatResponse](t, c, t.beat())
 		if m.ErrorCode != 0 {
 			t.fail("join: %s", code(m.ErrorCode))
