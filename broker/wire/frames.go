@@ -34,16 +34,23 @@ type Frame struct {
 	refs atomic.Int32
 }
 
-// get gives memory for a frame of that size, held once.
+// get gives memory for a frame of that size, held once: the smallest that lies about, unless it is more than twice as large.
 func (p *FramePool) get(size int) *Frame {
 	size = roundUp(size)
 	p.mu.Lock()
-	list := p.free[size]
+	best := 0
+	for other, list := range p.free {
+		if len(list) > 0 && other >= size && other <= 2*size && (best == 0 || other < best) {
+			best = other
+		}
+	}
 	var f *Frame
-	if n := len(list); n > 0 {
-		f, list[n-1] = list[n-1], nil
-		p.free[size] = list[:n-1]
-		p.kept -= size
+	if best != 0 {
+		list := p.free[best]
+		n := len(list) - 1
+		f, list[n] = list[n], nil
+		p.free[best] = list[:n]
+		p.kept -= best
 	}
 	p.mu.Unlock()
 	if f == nil {
