@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	"ackproof/nemesis/lossy"
 	"ackproof/nemesis/seccomp"
 	"ackproof/nemesis/vdso"
 	"ackproof/systems"
@@ -109,7 +110,24 @@ func (*Proxies) Can(k Kind) (ok bool, how string) {
 	case MachineDeath:
 		return true, "the proxies hold all links of the node, then SIGKILL"
 	}
-	return false, "takes a hold on the machine that this back end has not"
+	return false, Cannot(k)
+}
+
+// Cannot is why a back end that has no hold of its own on the kind cannot inject it.
+func Cannot(k Kind) string {
+	ok, why := true, ""
+	switch {
+	case k.ofDisk():
+		ok, why = lossy.Available()
+	case k.ofCall():
+		ok, why = seccomp.Available()
+	case k.OnPackets():
+		return "its network carries streams, not packets"
+	}
+	if ok {
+		return "takes a hold on the machine that this back end has not"
+	}
+	return why
 }
 
 // Close implements Backend.

@@ -95,9 +95,10 @@ func diagnose(ctx context.Context) diagnosis {
 	return d
 }
 
-// abilities asks the back end for every kind, with disks that can be hurt under the nodes, as a run has them that wants such faults.
+// abilities asks the back end for every kind, with disks that can be hurt under the nodes and with a hold on their system calls, as a run has them that wants such
+// faults.
 func abilities(b nemesis.Backend) []ability {
-	whole := nemesis.WithDisks(b, lossy.Options{})
+	whole := nemesis.WithDisks(nemesis.WithCalls(b), lossy.Options{})
 	var out []ability
 	for _, k := range nemesis.AllKinds() {
 		a := ability{Fault: k, World: "real", Backend: b.Name()}

@@ -67,7 +67,7 @@ func (*Backend) Can(k nemesis.Kind) (ok bool, how string) {
 	case nemesis.PacketDelay, nemesis.PacketLoss, nemesis.PacketDuplicate, nemesis.PacketReorder, nemesis.PacketCorrupt, nemesis.LinkRate, nemesis.LinkClog:
 		return true, "the packet switch treats the packets of each link and direction"
 	}
-	return false, "takes a hold on the machine that this back end has not"
+	return false, nemesis.Cannot(k)
 }
 
 // Address implements systems.Host: the node has an address, and each of its listeners a port.
