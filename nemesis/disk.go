@@ -25,8 +25,10 @@ type Disk interface {
 	Freeze()
 	// Attached counts the processes of the node that were given the disk so far.
 	Attached() int
-	// Wipe empties the disk for good. The node must be down.
-	Wipe() error
+	// Wipe takes the files that one of the patterns matches off the disk, for good, and tells how many. The node must be down.
+	Wipe(globs ...string) (files int, err error)
+	// Flip turns a bit over of a file that the pattern matches, and tells which. The node must be down.
+	Flip(glob string, pick *rand.Rand) (what string, err error)
 	// Add makes operations go wrong until the ruling ends; the seed is for rules with a chance.
 	Add(r lossy.Rule, seed uint64) *lossy.Ruling
 }
@@ -116,7 +118,7 @@ func (d *Disks) Close() error {
 
 // ofDisk tells kinds that take a hold on the node's disk.
 func (k Kind) ofDisk() bool {
-	return slices.Contains([]Kind{PowerLoss, DiskWipe, DiskError, FlushError, DiskFull, DiskSlow}, k)
+	return slices.Contains([]Kind{PowerLoss, DiskWipe, BitFlip, DiskError, FlushError, DiskFull, DiskSlow}, k)
 }
 
 // UsesDisk tells whether any of the kinds takes a hold on the disks of nodes (WithDisks).

@@ -36,10 +36,10 @@ func (e *Exposure) Exposed() bool { return e.exposed }
 // Strike tells of a fault that takes effect on the nodes.
 func (e *Exposure) Strike(k Kind, nodes []int) {
 	switch {
-	case k == DiskWipe, k == PowerLoss && !e.Flushed:
+	case k == DiskWipe, k == BitFlip, k == PowerLoss && !e.Flushed:
 		e.lost, e.away = append(e.lost, nodes...), append(e.away, nodes...)
 		clear(e.last)
-	case k.Down(), k == DiskError, k == DiskFull:
+	case k.Down(), k == DiskError, k == DiskFull, k == CrashAtCall, k == ErrorAtCall, k == Memory:
 		e.weak = append(e.weak, nodes...)
 		for p, part := range e.roles.Partitions {
 			if k == Kill && len(part.ISR) == 1 && part.ISR[0] == part.Leader && slices.Contains(nodes, part.Leader) && !slices.Contains(e.lost, part.Leader) &&
@@ -101,7 +101,7 @@ func (e *Exposure) judge() {
 
 // MayExpose tells whether faults of the kinds can do what an Exposure decides at the end of the run.
 func MayExpose(kinds []Kind, flushed bool) bool {
-	return slices.Contains(kinds, DiskWipe) || slices.Contains(kinds, PowerLoss) && !flushed
+	return slices.Contains(kinds, DiskWipe) || slices.Contains(kinds, BitFlip) || slices.Contains(kinds, PowerLoss) && !flushed
 }
 
 // exposing keeps the exposure of a run: what the roles say is not believed of nodes that faults have just been at.

@@ -85,7 +85,7 @@ func (g *generator) deck() []Preset {
 // beyond is the presets of machines, single processes and networks that hold a fault beyond ProcessKinds which was asked for, beginning with the seed's own.
 func (g *generator) beyond() []Preset {
 	var out []Preset
-	for _, p := range slices.Concat(Machines(), Processes(), Networks()) {
+	for _, p := range slices.Concat(Machines(), OfDisks(), Processes(), Networks()) {
 		if p.fits(g.o) && slices.ContainsFunc(p.Steps, func(s PresetStep) bool { return !slices.Contains(ProcessKinds(), s.Kind) }) {
 			out = append(out, p)
 		}

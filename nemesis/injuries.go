@@ -9,6 +9,8 @@ func newInjury(w wound) injury {
 		return &pause{wound: w}
 	case PowerLoss:
 		return &powerLoss{kill: kill{wound: w}}
+	case DiskWipe, BitFlip:
+		return &damage{kill: kill{wound: w}}
 	case DiskError, FlushError, DiskFull, DiskSlow:
 		return &badDisk{wound: w}
 	case MachineDeath:

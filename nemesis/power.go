@@ -13,7 +13,7 @@ import (
 // powerLoss is a kill after which the disk has lost what was not flushed, healed by a restart. Where nothing was unflushed it was a kill and no more, and its proof says so.
 type powerLoss struct {
 	kill
-	lost []string
+	lost []string // what came of it, by target
 }
 
 func (p *powerLoss) prepare(ctx context.Context) {
@@ -21,8 +21,8 @@ func (p *powerLoss) prepare(ctx context.Context) {
 	p.lost = make([]string, len(p.nodes))
 }
 
-// powerTries bounds how often the power is taken anew from a node that something else starts meanwhile.
-const powerTries = 5
+// downTries bounds how often a node is killed anew that something else starts meanwhile.
+const downTries = 5
 
 func (p *powerLoss) strike() error {
 	// Each node has a way of its own to lose what it loses, from its own stream: nodes are struck side by side.
@@ -39,29 +39,36 @@ func (p *powerLoss) strike() error {
 		}
 	}
 	return errors.Join(p.kill.strike(), p.each(func(i int, n systems.Node) error {
-		disk := p.x.r.Backend.Machine(n).Disk
-		if disk == nil {
-			return fmt.Errorf("power loss of %s: the back end has no hold on its disk", n.Name())
-		}
-		pick := rand.New(rand.NewPCG(seeds[i], 0x706f776572))
-		var lost lossy.Lost
-		for range powerTries {
-			lives := disk.Attached()
-			if err := n.Kill(); err != nil { // it is down already, unless another fault has started it since
-				return fmt.Errorf("kill %s: %w", n.Name(), err)
-			}
-			more, err := disk.PowerLoss(losses[i], pick)
-			if err != nil {
-				return fmt.Errorf("power loss of %s: %w", n.Name(), err)
-			}
+		pick, lost := rand.New(rand.NewPCG(seeds[i], 0x706f776572)), lossy.Lost{}
+		err := p.whileDown(n, func(d Disk) error {
+			more, err := d.PowerLoss(losses[i], pick)
 			lost = lost.Add(more)
-			if disk.Attached() == lives {
-				break
-			}
-		}
+			return err
+		})
 		p.lost[i] = lost.String()
-		return nil
+		return err
 	}))
+}
+
+// whileDown does something to the disk of a node that is down, anew if something else has started the node meanwhile.
+func (w *wound) whileDown(n systems.Node, do func(Disk) error) error {
+	disk := w.x.r.Backend.Machine(n).Disk
+	if disk == nil {
+		return fmt.Errorf("%s of %s: the back end has no hold on its disk", w.l.fault.Kind, n.Name())
+	}
+	for range downTries {
+		lives := disk.Attached()
+		if err := n.Kill(); err != nil { // it is down already, unless another fault has started it since
+			return fmt.Errorf("kill %s: %w", n.Name(), err)
+		}
+		if err := do(disk); err != nil {
+			return fmt.Errorf("%s of %s: %w", w.l.fault.Kind, n.Name(), err)
+		}
+		if disk.Attached() == lives {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s of %s: something else started it, time and again", w.l.fault.Kind, n.Name())
 }
 
 // drawLoss draws a way to lose power: losing everything that was not flushed is the one that shows most, the others try recovery.

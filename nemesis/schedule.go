@@ -66,6 +66,7 @@ const (
 
 	// Of real systems only.
 
+	BitFlip Kind = "bit-flip" // the node dies, and a bit of its log of the partition has turned over when it is back
 	// CrashAtCall kills the node at its Nth system call of the class Call on its data from now on, before the call is carried out. ErrorAtCall gives the call an error
 	// instead. Both are healed by a restart.
 	CrashAtCall Kind = "crash-at-call"
@@ -99,13 +100,15 @@ func SimulatedKinds() []Kind {
 
 // AllKinds are all kinds, those that the simulator has first.
 func AllKinds() []Kind {
-	return append(SimulatedKinds(), ClockDrift, ClockStrobe, MachineDeath,
+	return append(SimulatedKinds(), BitFlip, ClockDrift, ClockStrobe, MachineDeath,
 		CPUStarve, Descriptors, Memory, CrashAtCall, ErrorAtCall,
 		PacketDelay, PacketLoss, PacketDuplicate, PacketReorder, PacketCorrupt, LinkRate, LinkClog)
 }
 
 // Down tells kinds whose targets are down until the heal.
-func (k Kind) Down() bool { return k == Kill || k == PowerLoss || k == DiskWipe || k == MachineDeath }
+func (k Kind) Down() bool {
+	return k == Kill || k == PowerLoss || k == DiskWipe || k == BitFlip || k == MachineDeath
+}
 
 // hurts tells kinds that the node itself suffers from.
 func (k Kind) hurts() bool { return !k.onLinks() && !k.ofClock() }
@@ -217,6 +220,8 @@ type Cut struct {
 	Against Role `json:"against,omitempty"`
 	// Plane narrows the cut down to the connections of one plane, on networks that tell planes apart (Planes). Empty: all connections.
 	Plane Plane `json:"plane,omitempty"`
+	// Answers, of a client-link: only what the targets send is cut. Requests arrive and take effect, and nobody hears of it.
+	Answers bool `json:"answers,omitempty"`
 	// Reset: at the heal, the connections between the parties that were cut off from each other are reset instead of going on with what was held, as
 	// long partitions of real networks end.
 	Reset bool `json:"reset,omitempty"`

@@ -2,6 +2,7 @@ package lossy
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,19 +40,44 @@ func TestFilesAreTakenInAndGivenBack(t *testing.T) {
 func TestAWipeLasts(t *testing.T) {
 	needed(t)
 	f, dir := made(t, Options{})
-	ran(t, f, "script", dir, "write a 0 x", "flush a", "mkdir d", "write d/b 0 y")
-	if err := f.Wipe(); err != nil {
-		t.Fatal(err)
+	ran(t, f, "script", dir, "write a 0 x", "flush a", "mkdir log-1", "write log-1/b 0 y", "write log-1/c 0 y", "mkdir log-2", "write log-2/b 0 y")
+	if n, err := f.Wipe("log-1/*", "a"); n != 3 || err != nil {
+		t.Errorf("%d files wiped, %v; expected 3", n, err)
 	}
-	if lost, err := f.PowerLoss(LoseAll, nil); err != nil || !lost.Nothing() {
-		t.Errorf("after a wipe something can be lost: %v, %v", lost, err)
+	if lost, err := f.PowerLoss(LoseNames, rand.New(rand.NewPCG(1, 1))); err != nil || lost.Names > 0 {
+		t.Errorf("after a wipe names can be lost: %v, %v", lost, err)
 	}
-	if got := ran(t, f, "script", dir, "list .", "write c 0 z", "read c"); got != "wrote\nc=z" {
+	if got := ran(t, f, "script", dir, "list .", "write c 0 z", "read c", "read log-2/b"); got != "log-2\nwrote\nc=z\nlog-2/b=y" {
 		t.Errorf("after a wipe: %q", got)
 	}
 	left, err := os.ReadDir(f.back)
-	if err != nil || len(left) != 1 {
-		t.Errorf("the backing folder holds %v, %v; expected one file", left, err)
+	if err != nil || len(left) != 2 {
+		t.Errorf("the backing folder holds %v, %v; expected two files", left, err)
+	}
+}
+
+func TestDamageOnTheMedium(t *testing.T) {
+	needed(t)
+	f, dir := made(t, Options{})
+	pick := rand.New(rand.NewPCG(1, 1))
+	ran(t, f, "script", dir, "mkdir log-1", "fill log-1/a 0 100 A", "flush log-1/a", "write b 0 B")
+	if what, err := f.Flip("log-1/*", pick); err != nil || !strings.Contains(what, "log-1/a") {
+		t.Errorf("flipped %q, %v", what, err)
+	}
+	if got := ran(t, f, "script", dir, "read log-1/a", "read b"); got == "log-1/a=100×A\nb=B" || !strings.HasSuffix(got, "\nb=B") || strings.Count(got, "×A") == 0 {
+		t.Errorf("after a flip: %q", got)
+	}
+	if what, err := f.Cut("log-1/a", pick); err != nil || !strings.Contains(what, "of 100 bytes of log-1/a") {
+		t.Errorf("cut %q, %v", what, err)
+	}
+	if got := ran(t, f, "script", dir, "size log-1/a"); atoi(got) >= 100 {
+		t.Errorf("after a cut: %s bytes", got)
+	}
+	if _, err := f.Flip("nothing/*", pick); err == nil {
+		t.Error("a bit of nothing was flipped")
+	}
+	if _, err := f.Cut("nothing/*", pick); err == nil {
+		t.Error("nothing was cut")
 	}
 }
 

@@ -147,22 +147,6 @@ func (f *FS) flushOlder(then time.Time) {
 // Settle makes everything last, as a clean end of the machine would.
 func (f *FS) Settle() { f.flushOlder(time.Now().Add(time.Hour)) }
 
-// Wipe empties the disk for good. The node's processes must be gone.
-func (f *FS) Wipe() error {
-	if err := f.takeIn(); err != nil {
-		return err
-	}
-	f.endMount()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.commit(f.journal)
-	f.journal = nil
-	for name := range f.root.names {
-		f.edit(f.root, name, nil)
-	}
-	return nil
-}
-
 // Close ends the last mount and gives the files of the disk, as they are, their names in the folder where processes saw them. The node's processes must be gone. It may be called twice.
 func (f *FS) Close() error {
 	f.mu.Lock()
