@@ -27,6 +27,7 @@ type Case struct {
 	LoadMS      int64   `json:"load_ms"`             // virtual
 	InFlight    bool    `json:"in_flight,omitempty"` // some producers have several writes under way
 	Deletes     bool    `json:"deletes,omitempty"`   // the older part of the log is deleted now and then
+	Recreated   bool    `json:"recreated,omitempty"` // the topic is the second one of its name; the first was deleted while a node was down that had a copy
 	Store       string  `json:"store"`               // "memory", or "segment": the broker's own, on a simulated disk
 	Plant       string  `json:"plant,omitempty"`
 	Groups      *Groups `json:"groups,omitempty"` // nil: the log's own readers
@@ -137,6 +138,8 @@ func (c Case) Validate() error {
 		return bad("idempotent", c.Idempotent, "false unless acks is −1")
 	case c.InFlight && !c.Idempotent:
 		return bad("in_flight", c.InFlight, "false unless producers are idempotent")
+	case c.Recreated && c.Nodes < 3:
+		return bad("recreated", c.Recreated, "false, unless there are 3 nodes or more: one of them is down meanwhile")
 	case c.Clients < 1 || c.Clients > 128:
 		return bad("clients", c.Clients, "1 to 128")
 	case c.Rate < 0:

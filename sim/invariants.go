@@ -22,6 +22,13 @@ type invariants struct {
 
 const brokenAtMost = 5
 
+// forget begins anew, for another topic.
+func (v *invariants) forget() {
+	for p := range v.committed {
+		v.committed[p], v.leaders[p] = nil, map[int32]int32{}
+	}
+}
+
 func newInvariants(c Case, w *world.World, exposed func() bool, tell func(int32, string, ...any)) *invariants {
 	v := &invariants{w: w, tell: tell, clean: func() bool { return !c.Unclean && !exposed() }, committed: make([][]epochHW, c.Partitions)}
 	for range c.Partitions {

@@ -154,6 +154,7 @@ type run struct {
 	working  int
 	idle     world.Signal
 
+	absent     int // the node that is down when the load begins, see recreate.go; 0: none
 	loadBegan  time.Duration
 	sightedAt  time.Duration
 	nemesis    *attack
@@ -234,8 +235,10 @@ func (r *run) setUp(t *world.Task) error {
 			return err
 		}
 	}
-	e := r.visitorEnv(t, 0)
-	id, err := r.createTopic(e)
+	id, err := r.createTopic(r.visitorEnv(t, 0))
+	if err == nil && r.c.Recreated {
+		id, err = r.recreate(t, id)
+	}
 	if err != nil {
 		return err
 	}
@@ -245,6 +248,9 @@ func (r *run) setUp(t *world.Task) error {
 	r.counters = log.NewCounters(r.c.Partitions)
 	r.workload = log.New(r.config(id), r.journal, r.counters)
 	r.groups = newGroupRun(r, r.config(id))
+	if r.absent > 0 {
+		return r.ledWithout(t)
+	}
 	if missing := r.await(t, setUpBound); len(missing) > 0 {
 		return fmt.Errorf("the cluster is not ready after %v: %s", setUpBound, strings.Join(missing, "; "))
 	}
@@ -254,31 +260,42 @@ func (r *run) setUp(t *world.Task) error {
 const setUpBound = 60 * time.Second
 
 func (r *run) createTopic(e *env) (id [16]byte, err error) {
+	err = r.admin(e, "made", func() kmsg.Request {
+		q := kmsg.NewPtrCreateTopicsRequest()
+		q.Version = 7
+		t := kmsg.NewCreateTopicsRequestTopic()
+		t.Topic, t.NumPartitions, t.ReplicationFactor = topic, int32(r.c.Partitions), int16(r.c.Replication)
+		q.Topics = append(q.Topics, t)
+		return q
+	}, func(resp kmsg.Response) error {
+		got := resp.(*kmsg.CreateTopicsResponse).Topics[0]
+		if id = got.TopicID; got.ErrorCode != 0 {
+			return fmt.Errorf("error code %d", got.ErrorCode)
+		}
+		return nil
+	})
+	return id, err
+}
+
+// admin asks node after node until one answers without an error.
+func (r *run) admin(e *env, what string, ask func() kmsg.Request, done func(kmsg.Response) error) (err error) {
 	for end := e.Now() + setUpBound; e.Now() < end; e.Sleep(20 * time.Millisecond) {
 		for _, n := range r.cluster.Nodes() {
 			var c workloads.Conn
 			if c, err = e.Dial(n.Name(), time.Second); err != nil {
 				continue
 			}
-			q := kmsg.NewPtrCreateTopicsRequest()
-			q.Version = 7
-			t := kmsg.NewCreateTopicsRequestTopic()
-			t.Topic, t.NumPartitions, t.ReplicationFactor = topic, int32(r.c.Partitions), int16(r.c.Replication)
-			q.Topics = append(q.Topics, t)
-			resp, failed := c.RoundTrip(q, 5*time.Second)
+			resp, failed := c.RoundTrip(ask(), 5*time.Second)
 			c.Close()
-			if failed != nil {
-				err = failed
+			if err = failed; err != nil {
 				continue
 			}
-			got := resp.(*kmsg.CreateTopicsResponse).Topics[0]
-			if got.ErrorCode == 0 {
-				return got.TopicID, nil
+			if err = done(resp); err == nil {
+				return nil
 			}
-			err = fmt.Errorf("error code %d", got.ErrorCode)
 		}
 	}
-	return id, fmt.Errorf("the topic could not be made: %w", err)
+	return fmt.Errorf("the topic could not be %s: %w", what, err)
 }
 
 // config is the load, with bounds from the case's timers as the harness derives them from a system's.
@@ -348,6 +365,7 @@ func (r *run) load(t *world.Task) {
 	}
 	r.nemesis = newAttack(r)
 	r.nemesis.begin()
+	r.present()
 	end := t.Now() + r.c.Load()
 	for t.Now() < end && (r.sighting == "" || r.o.KeepGoing) {
 		t.Wait(&r.certain, end-t.Now())

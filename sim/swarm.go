@@ -80,11 +80,10 @@ func Swarm(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	if often(50) {
 		c.Store = "segment"
 	}
-	// Deletions are for those who ask for them (score does): one whose answer is lost leaves the drain without knowledge of where the log begins, and the seed
-	// undecided. The draw stays, so that seeds mean what they meant.
-	_ = often(15)
+	c.Deletes = often(15)
 	c.InFlight = often(30) && c.Idempotent
 	c.Schedule = c.generate(kinds, true)
+	c.Recreated = often(10)
 	return c
 }
 

@@ -38,6 +38,7 @@ func Draw(seed int64, q Quarry) sim.Case {
 	c.FlushEach = c.FlushEach || q.Needs.Flush
 	c.Idempotent = c.Idempotent || q.Needs.Idempotent
 	c.Deletes = c.Deletes || slices.Contains(q.Needs.Admin, "delete-records")
+	c.Recreated = c.Recreated || slices.Contains(q.Needs.Admin, "recreate-topic")
 	c.InFlight = c.InFlight || q.Needs.InFlight
 	c.Plant = q.ID
 	return c

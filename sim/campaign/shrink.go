@@ -139,7 +139,7 @@ func (s *shrinking) configuration() (smaller bool) {
 	usual := sim.Default(s.best.Case.Seed)
 	for _, change := range []func(*sim.Case){
 		func(c *sim.Case) { c.Timers, c.Net = usual.Timers, usual.Net },
-		func(c *sim.Case) { c.InFlight, c.Deletes = false, false },
+		func(c *sim.Case) { c.InFlight, c.Deletes, c.Recreated = false, false, false },
 		func(c *sim.Case) { c.Nodes = 3 },
 		func(c *sim.Case) { c.Partitions = 1 },
 		func(c *sim.Case) { c.Store = usual.Store },

@@ -120,6 +120,7 @@ func (b *broker) remove(r *replica) {
 	s := r.core.Status()
 	r.step(partition.Assign{State: partition.State{Leader: -1, LeaderEpoch: s.LeaderEpoch + 1, PartitionEpoch: s.PartitionEpoch + 1}})
 	r.closed = true
+	_ = r.log.Close(false) // it goes: whatever it says
 	b.discard(r.folder())
 }
 

@@ -76,6 +76,8 @@ type Cluster struct {
 	net   *world.Net
 	rand  *rand.Rand
 	nodes []*Node
+	// Only, if set, is the id of the one topic of the name that Stepped and Proposed are about.
+	Only [16]byte
 	// Stepped, if set, is told of each step of each replica of the topic, after its effects were sorted and before any is carried out.
 	Stepped func(node int32, index int32, before, after partition.Status)
 	// Proposed, if set, is told whom a leader of the topic wants in the in-sync set, before the controller is asked.

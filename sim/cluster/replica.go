@@ -49,7 +49,7 @@ func (r *replica) step(in partition.Input) {
 		return
 	}
 	c := r.b.n.c
-	watched := c.Stepped != nil && r.topic == c.cfg.Topic
+	watched := c.Stepped != nil && c.about(r)
 	var before partition.Status
 	if watched {
 		before = r.core.Status()
@@ -65,7 +65,7 @@ func (r *replica) step(in partition.Input) {
 			r.queue = append(r.queue, e)
 		case partition.AlterISR:
 			r.alter = &e
-			if c.Proposed != nil && r.topic == c.cfg.Topic {
+			if c.Proposed != nil && c.about(r) {
 				c.Proposed(&Copy{r}, ids(e.ISR))
 			}
 			r.b.proposals = append(r.b.proposals, r)
@@ -101,6 +101,11 @@ func (r *replica) step(in partition.Input) {
 type fetchToken interface {
 	answer(partition.FetchReply)
 	wake()
+}
+
+// about tells whether the replica is of the topic that is watched.
+func (c *Cluster) about(r *replica) bool {
+	return r.topic == c.cfg.Topic && (c.Only == [16]byte{} || c.Only == r.key.topic)
 }
 
 // work carries out what has gathered, after the time that it takes. Between writes and the flush that follows them the power may fail.

@@ -80,12 +80,21 @@ func (v *Visitor) Copy(node int32, target int64, patience time.Duration) ReadRes
 	return result
 }
 
+// start asks where a log begins. The leader's answer is recorded: what lies below it is not read, and nobody else may know that it was deleted, if the answer to the
+// deletion was lost. What a follower says is not, because it learns of a deletion later.
+func (v *Visitor) start(node int32) kafka.Answer {
+	if node == 0 {
+		return AskOffset(v.c.journal, v.c.kafka, v.c.process, v.c.partition, histories.StartOffset, kafka.Earliest)
+	}
+	return v.c.kafka.Offset(v.c.partition, node, kafka.Earliest)
+}
+
 func (v *Visitor) readAll(kind histories.Kind, node int32, target int64, patience time.Duration) ReadResult {
 	c := v.c
 	until := c.env.Now() + patience
 	session := c.NewSession()
-	start := c.kafka.Offset(c.partition, node, kafka.Earliest)
-	for ; start.Code != 0; start = c.kafka.Offset(c.partition, node, kafka.Earliest) {
+	start := v.start(node)
+	for ; start.Code != 0; start = v.start(node) {
 		if c.env.Now() >= until {
 			return ReadResult{Code: start.Code, Node: node, End: -1}
 		}
