@@ -72,7 +72,7 @@ func (c Cut) lanes(targets, against, nodes, clients []int, pick *rand.Rand) []La
 	}
 	for _, k := range cut {
 		for _, t := range targets { // nodes do not dial clients: one link has both directions
-			if c.Shape != OneWayOut {
+			if c.Shape != OneWayOut && !c.Answers {
 				out = append(out, Lane{Dialer: ClientParty(k), Acceptor: NodeParty(t)})
 			}
 			if c.Shape != OneWayIn {

@@ -36,6 +36,7 @@ func TestShapes(t *testing.T) {
 		{"isolate two", Cut{Shape: Isolate}, []int{1, 2}, three, "n1<n3 n1>n3 n2<n3 n2>n3 n3<n1 n3<n2 n3>n1 n3>n2"},
 		{"isolate with clients", Cut{Shape: Isolate, Clients: []int{2}}, []int{3}, []int{2, 3}, "c2<n3 c2>n3 n2<n3 n2>n3 n3<n2 n3>n2"},
 		{"out", Cut{Shape: OneWayOut, Clients: []int{4}}, []int{1}, three, "c4<n1 n1>n2 n1>n3 n2<n1 n3<n1"},
+		{"answers", Cut{Shape: ClientLink, Clients: []int{4}, Answers: true}, []int{1}, three, "c4<n1"},
 		{"in", Cut{Shape: OneWayIn, Clients: []int{4}}, []int{1}, three, "c4>n1 n1<n2 n1<n3 n2>n1 n3>n1"},
 		{"dial-in", Cut{Shape: DialIn}, []int{2}, three, "n1<n2 n1>n2 n3<n2 n3>n2"},
 		{"follower-web", Cut{Shape: FollowerWeb}, []int{2, 3}, three, "n2<n3 n2>n3 n3<n2 n3>n2"},

@@ -197,12 +197,14 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "target.aside", "false, unless target.partition is -1"
 	}
 	if !f.Kind.onLinks() {
-		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 || f.Cut.Reset || f.Cut.Against != "" || f.Cut.Plane != "" {
+		if f.Cut.Shape != "" || len(f.Cut.Clients) > 0 || f.Cut.Reset || f.Cut.Answers || f.Cut.Against != "" || f.Cut.Plane != "" {
 			return "cut", fmt.Sprintf("nothing for a %s", f.Kind)
 		}
 		return "", ""
 	}
 	switch {
+	case f.Cut.Answers && f.Cut.Shape != ClientLink:
+		return "cut.answers", "false with any shape but client-link"
 	case !slices.Contains([]Plane{"", PlaneData, PlaneControl}, f.Cut.Plane):
 		return "cut.plane", oneOf([]Plane{PlaneData, PlaneControl})
 	case f.Kind != Partition && f.Cut.Reset:

@@ -286,7 +286,7 @@ var minISRElsewhere = Card{
 
 // lostAcks loses acknowledgements on their way to all clients and then kills the leader, so that clients try again elsewhere; three times.
 func lostAcks(t systems.Timers) []nemesis.Fault {
-	cut := nemesis.Cut{Shape: nemesis.ClientLink}
+	cut := nemesis.Cut{Shape: nemesis.ClientLink, Answers: true}
 	for c := 1; c <= clients; c++ {
 		cut.Clients = append(cut.Clients, c)
 	}
