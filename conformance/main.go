@@ -23,6 +23,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"ackproof/conformance/local"
 )
 
@@ -43,7 +45,7 @@ func main() {
 	flag.StringVar(&o.clients, "clients", "", "clients to run, with commas between them (default: all)")
 	flag.StringVar(&o.scenarios, "scenarios", "", "scenarios whose names begin so, with commas between them (default: all)")
 	flag.StringVar(&o.binary, "ackproof", "", "binary to start the broker with (default: built from the folder above)")
-	flag.StringVar(&o.bootstrap, "bootstrap", "", "run against this cluster instead, without killing anything")
+	flag.StringVar(&o.bootstrap, "bootstrap", "", "run against this cluster instead, without killing anything; kfake: against franz-go's imitation of one")
 	flag.IntVar(&o.parallel, "parallel", 1, "clients that run at the same time, each with a cluster of its own")
 	flag.BoolVar(&o.keep, "keep", false, "keep the folder with logs and data")
 	flag.BoolVar(&o.kills, "kills", true, "do everything again with a broker killed")
@@ -77,6 +79,14 @@ func run(ctx context.Context, o options) (passed bool, err error) {
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
+	if o.bootstrap == "kfake" {
+		fake, err := kfake.NewCluster(kfake.NumBrokers(3))
+		if err != nil {
+			return false, err
+		}
+		defer fake.Close()
+		o.bootstrap = strings.Join(fake.ListenAddrs(), ",")
+	}
 	if o.binary == "" && o.bootstrap == "" {
 		o.binary = filepath.Join(dir, "ackproof")
 		if err := tool(ctx, "..", "go", "build", "-o", o.binary, "./cmd/ackproof"); err != nil {

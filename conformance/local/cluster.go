@@ -106,7 +106,7 @@ func (c *Cluster) Kill(ctx context.Context, id int32) error {
 	}
 }
 
-// A local cluster takes a broker that ends five times within a minute for one that cannot run. Rest waits until one more kill is not too many.
+// Rest waits until one more kill is not too many: a local cluster takes a broker that ends five times within a minute for one that cannot run.
 func (c *Cluster) Rest(ctx context.Context) {
 	const most, window = 4, time.Minute
 	for _, at := range c.kills {
