@@ -57,6 +57,8 @@ type reference struct {
 	executable string
 	dir        string
 	made       int
+	profile    bool     // the nodes serve profiles ...
+	profiles   []string // ... at these addresses
 }
 
 func (r *reference) start(ctx context.Context, session time.Duration) (*cluster, error) {
@@ -65,10 +67,18 @@ func (r *reference) start(ctx context.Context, session time.Duration) (*cluster,
 	dir := filepath.Join(r.dir, fmt.Sprint(r.made))
 	host := process.NewLoopback()
 	var addresses, voters []string
+	r.profiles = nil
 	for id := 1; id <= nodes; id++ {
 		at, err := host.Address(id, 0)
 		if err != nil {
 			return nil, err
+		}
+		if r.profile {
+			profiles, err := host.Address(id, 1)
+			if err != nil {
+				return nil, err
+			}
+			r.profiles = append(r.profiles, profiles)
 		}
 		addresses, voters = append(addresses, at), append(voters, fmt.Sprintf("%d@%s", id, at))
 	}
@@ -89,6 +99,9 @@ func (r *reference) start(ctx context.Context, session time.Duration) (*cluster,
 			fmt.Sprintf("broker.session.timeout.ms=%d", session.Milliseconds()), fmt.Sprintf("broker.heartbeat.interval.ms=%d", heartbeatOf(session).Milliseconds()),
 		} {
 			argv = append(argv, "--set", property)
+		}
+		if r.profile {
+			argv = append(argv, "--set", "ackproof.pprof.listen="+r.profiles[id-1])
 		}
 		n, err := process.New(process.Spec{ID: id, Addr: addresses[id-1], Dir: filepath.Join(dir, fmt.Sprint(id)), Argv: argv, Host: host})
 		if err == nil {

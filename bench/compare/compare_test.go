@@ -63,6 +63,40 @@ func TestAlternate(t *testing.T) {
 	}
 }
 
+func TestHops(t *testing.T) {
+	shares, err := attribute(strings.NewReader(`File: ackproof
+Type: cpu
+-----------+-------------------------------------------------------
+      40ms   hash/crc32.castagnoliSSE42Triple
+             hash/crc32.Checksum (inline)
+             ackproof/broker/node.(*Node).producePartition
+-----------+-------------------------------------------------------
+     100ms   syscall.pwrite
+             ackproof/broker/storage/segment.(*Log).Append
+             ackproof/broker/node.(*fetcher).take
+-----------+-------------------------------------------------------
+      20ms   runtime.findRunnable
+-----------+-------------------------------------------------------
+      40ms   ackproof/broker/core/partition.(*Replica).Step
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for i, h := range hops {
+		if shares[i] > 0 {
+			got[h.name] = shares[i]
+		}
+	}
+	want := map[string]float64{"leader: checksum": 0.2, "followers: write to the log": 0.5, hops[len(hops)-1].name: 0.1, hops[len(hops)-2].name: 0.2}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("shares (-want +got):\n%s", d)
+	}
+	if _, err := attribute(strings.NewReader("File: ackproof\n")); err == nil {
+		t.Error("no samples were taken for a profile")
+	}
+}
+
 func TestListenerIsFound(t *testing.T) {
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
 		t.Skip("no /proc on this system")

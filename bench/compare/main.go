@@ -100,7 +100,7 @@ type part struct {
 
 // parts in the order in which they are measured: those that begin with new clusters first, so that the loaded ones need not be started for nothing.
 var parts = []part{
-	{"start", measureStart}, {"failover", measureFailover}, {"partitions", measurePartitions}, {"load", measureLoad},
+	{"start", measureStart}, {"failover", measureFailover}, {"partitions", measurePartitions}, {"load", measureLoad}, {"hops", measureHops},
 }
 
 func partNames() []string {
@@ -115,7 +115,7 @@ func partNames() []string {
 type comparison struct {
 	options
 	table table
-	ours  maker
+	ours  *reference
 	peer  maker
 }
 
