@@ -25,13 +25,10 @@ func (p *powerLoss) prepare(ctx context.Context) {
 const downTries = 5
 
 func (p *powerLoss) strike() error {
-	// Each node has a way of its own to lose what it loses, from its own stream: nodes are struck side by side.
-	losses, seeds := make([]lossy.Loss, len(p.nodes)), make([]uint64, len(p.nodes))
-	for i := range p.nodes {
-		losses[i], seeds[i] = drawLoss(p.l.pick), p.l.pick.Uint64()
-		if p.l.fault.Loss != "" {
-			losses[i] = p.l.fault.Loss
-		}
+	// All in one way: what every copy loses is what shows.
+	loss, seed := drawLoss(p.l.pick), p.l.pick.Uint64()
+	if p.l.fault.Loss != "" {
+		loss = p.l.fault.Loss
 	}
 	for _, n := range p.nodes { // at one moment, which killing them is not
 		if disk := p.x.r.Backend.Machine(n).Disk; disk != nil {
@@ -39,9 +36,9 @@ func (p *powerLoss) strike() error {
 		}
 	}
 	return errors.Join(p.kill.strike(), p.each(func(i int, n systems.Node) error {
-		pick, lost := rand.New(rand.NewPCG(seeds[i], 0x706f776572)), lossy.Lost{}
+		pick, lost := rand.New(rand.NewPCG(seed, uint64(i))), lossy.Lost{}
 		err := p.whileDown(n, func(d Disk) error {
-			more, err := d.PowerLoss(losses[i], pick)
+			more, err := d.PowerLoss(loss, pick)
 			lost = lost.Add(more)
 			return err
 		})
