@@ -64,6 +64,9 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (passed bool, err error) {
+	if o.write != "" && (o.scenarios != "" || !o.kills || o.bootstrap != "") {
+		return false, errors.New("-write needs a run of all scenarios, on a cluster of its own")
+	}
 	chosen, err := choose(o.clients)
 	if err != nil {
 		return false, err

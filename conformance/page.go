@@ -135,8 +135,14 @@ func (t tables) String() string {
 	row := func(cells ...string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
 	var names []string
 	for _, c := range clients {
-		if t.about[c.name] != nil {
-			names = append(names, c.name)
+		if t.about[c.name] == nil {
+			continue
+		}
+		names = append(names, c.name)
+		for _, sc := range scenarios {
+			if sc.lacks(c) != "" { // also of clients that did not run since there is this scenario
+				set(t.scenarios, c.name, sc.name, lacking.String())
+			}
 		}
 	}
 	row(aboutHead, "version", "what it stands for", "left out")
