@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os/exec"
 	"slices"
 	"sync"
@@ -14,23 +15,39 @@ import (
 	"ackproof/systems"
 )
 
-// Calls is a back end whose nodes are started so that a chosen system call of theirs can be their last, or fail. All else is as the back end within has it. main of this
-// program must begin with seccomp.Shim.
+// Calls is a back end that stands between its nodes and the kernel: a chosen system call of a node can be its last, or fail (WithCalls), and what a node connects to can be
+// led through a proxy (WithRedirection). All else is as the back end within has it. main of this program must begin with seccomp.Shim.
 type Calls struct {
 	Backend
+	traps []seccomp.Call
+	doors *doors // nil: connections are not redirected
 
 	mu   sync.Mutex
 	held map[int]*seccomp.Supervisor // by node, of its present process
 }
 
-// WithCalls supervises the processes of all nodes of the back end. Every write, flush, rename, removal and truncation of theirs then takes some ten microseconds more.
+// WithCalls lets the calls of all nodes be trapped. Every write, flush, rename, removal and truncation of theirs then takes some ten microseconds more.
 func WithCalls(within Backend) *Calls {
+	c := supervised(within)
+	c.traps = seccomp.Calls()
+	return c
+}
+
+// supervised is the back end itself if it is one of these already: a process has one supervisor at most.
+func supervised(within Backend) *Calls {
+	if c, ok := within.(*Calls); ok {
+		return c
+	}
 	return &Calls{Backend: within, held: map[int]*seccomp.Supervisor{}}
 }
 
 // Start implements systems.Host.
 func (c *Calls) Start(node int, cmd *exec.Cmd) error {
-	s, err := seccomp.Start(cmd, seccomp.Options{Calls: seccomp.Calls()}, func(cmd *exec.Cmd) error { return c.Backend.Start(node, cmd) })
+	o := seccomp.Options{Calls: c.traps}
+	if c.doors != nil {
+		o.Redirect = func(to netip.AddrPort) (uint16, syscall.Errno) { return c.doors.of(node, to), 0 }
+	}
+	s, err := seccomp.Start(cmd, o, func(cmd *exec.Cmd) error { return c.Backend.Start(node, cmd) })
 	if err != nil {
 		if cmd.Process != nil {
 			cmd.Wait()
@@ -48,13 +65,15 @@ func (c *Calls) Machine(n systems.Node) Machine {
 	m := c.Backend.Machine(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m.Calls = c.held[n.ID()]
+	if len(c.traps) > 0 {
+		m.Calls = c.held[n.ID()]
+	}
 	return m
 }
 
 // Can implements Backend.
 func (c *Calls) Can(k Kind) (ok bool, how string) {
-	if !k.ofCall() {
+	if !k.ofCall() || len(c.traps) == 0 {
 		return c.Backend.Can(k)
 	}
 	return seccomp.Available()

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -64,7 +65,7 @@ func serveChild(addr string) {
 	}
 }
 
-// echo answers every frame (length, bytes) with itself, "time" with the time, "save" when it has written and flushed a line, and "eat!" by taking all memory that there is.
+// echo answers every frame (length, bytes) with itself, "dial" and an address with what came of a ping there, "time" with the time, "save" when it has written and flushed a line, and "eat!" by taking all memory that there is.
 func echo(c net.Conn) {
 	defer c.Close()
 	var size [4]byte
@@ -76,6 +77,14 @@ func echo(c net.Conn) {
 		copy(frame, size[:])
 		if _, err := io.ReadFull(c, frame[4:]); err != nil {
 			return
+		}
+		if to, ok := strings.CutPrefix(string(frame[4:]), "dial"); ok {
+			frame = binary.BigEndian.AppendUint32(nil, 4)
+			if relay(to) == nil {
+				frame = append(frame, "good"...)
+			} else {
+				frame = append(frame, "fail"...)
+			}
 		}
 		switch string(frame[4:]) {
 		case "time":
@@ -98,6 +107,17 @@ func echo(c net.Conn) {
 			return
 		}
 	}
+}
+
+// relay pings another server.
+func relay(to string) error {
+	c, err := net.DialTimeout("tcp", to, 200*time.Millisecond)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(200 * time.Millisecond))
+	return pingFrame(c)
 }
 
 var eaten [][]byte

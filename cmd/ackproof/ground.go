@@ -8,6 +8,7 @@ import (
 	"ackproof/model"
 	"ackproof/nemesis"
 	"ackproof/nemesis/sandbox"
+	"ackproof/nemesis/seccomp"
 )
 
 // autoBackend is the value of --backend that leaves the choice to the faults that are wanted.
@@ -45,6 +46,9 @@ func (f testFlags) stand(t *harness.Test) (done bool, err error) {
 		default:
 			return true, exitError{code: model.ExitInfrastructure, message: "the infrastructure could not run: " + err.Error()}
 		}
+	}
+	if redirect, _ := seccomp.Available(); redirect && t.Options.Backend == harness.BackendProxies && !movable(t.Options.System) {
+		t.Ground = func() (nemesis.Backend, error) { return nemesis.WithRedirection(nemesis.NewProxies()), nil }
 	}
 	return false, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ackproof/nemesis"
+	"ackproof/nemesis/seccomp"
 	"ackproof/systems"
 )
 
@@ -24,6 +25,7 @@ const orphanEnv = "ACKPROOF_REFERENCE_TEST_ORPHAN"
 var executable string
 
 func TestMain(m *testing.M) {
+	seccomp.Shim()
 	if at := os.Getenv(orphanEnv); at != "" {
 		os.Exit(orphan(at))
 	}
