@@ -134,10 +134,14 @@ func New(o systems.Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Spare implements systems.Fragile. A controller whose log is gone may vote twice, which its quorum does not claim to survive.
+// Spare implements systems.Fragile. A controller whose log is gone may vote twice, which its quorum does not claim to survive; and whoever ends by itself is taken for
+// broken by the harness, while Kafka does just that, as it says, when its only folder fails.
 func (c *Cluster) Spare(kind string) string {
-	if kind == "disk-wipe" {
+	switch kind {
+	case "disk-wipe":
 		return "a node of Kafka does not start on an empty disk before somebody has formatted it"
+	case "disk-error", "flush-error", "disk-full", "error-at-call":
+		return "a node of Kafka whose only data folder fails ends by itself, and stays down until somebody starts it"
 	}
 	return ""
 }

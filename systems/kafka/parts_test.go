@@ -155,6 +155,16 @@ func TestContractAndWarnings(t *testing.T) {
 	}
 }
 
+func TestFaultsThatWouldShowNothing(t *testing.T) {
+	c := made(t, "4.4.0", options(t.TempDir()))
+	for _, k := range nemesis.AllKinds() {
+		spared := slices.Contains([]nemesis.Kind{nemesis.DiskWipe, nemesis.DiskError, nemesis.FlushError, nemesis.DiskFull, nemesis.ErrorAtCall}, k)
+		if why := c.Spare(string(k)); (why != "") != spared {
+			t.Errorf("%s: %q, expected a reason: %t", k, why, spared)
+		}
+	}
+}
+
 func TestTopicSettings(t *testing.T) {
 	o := options(t.TempDir())
 	o.FlushEach = true
