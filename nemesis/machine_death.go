@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -22,8 +23,9 @@ type machineDeath struct {
 
 // death is that of one target.
 type death struct {
-	lanes  []Lane // all of the node
-	from   Party  // whose connection is the witness
+	lanes  []Lane   // all of the node
+	past   []string // nodes that reach it past this network, and hear of its end
+	from   Party    // whose connection is the witness
 	conn   net.Conn
 	pid    int
 	proven bool
@@ -38,6 +40,9 @@ func (m *machineDeath) prepare(ctx context.Context) {
 		d, self := &m.deaths[i], NodeParty(n.ID())
 		for _, id := range m.x.nodeIDs() {
 			if id != n.ID() {
+				if other := NodeParty(id); !slices.Contains(network.Dialers(self), other) && !slices.Contains(network.Dialers(other), self) {
+					d.past = append(d.past, other.String())
+				}
 				d.lanes = append(d.lanes, append(Flow(self, NodeParty(id)), Flow(NodeParty(id), self)...)...)
 			}
 		}
@@ -160,7 +165,11 @@ func (m *machineDeath) verdict() (bool, string) {
 	}
 	effective := false
 	var parts []string
-	for _, d := range m.deaths {
+	for i, d := range m.deaths {
+		if len(d.past) > 0 {
+			d.proven = false
+			parts = append(parts, fmt.Sprintf("%s: no death of a machine for %s, which reach it past this network", m.nodes[i].Name(), strings.Join(d.past, " and ")))
+		}
 		effective = effective || d.proven
 		parts = append(parts, join(", ", d.proof, d.back))
 	}

@@ -116,6 +116,11 @@ func TestFaultsWithoutEffectAreNotCalledEffective(t *testing.T) {
 		{"a machine that dies with a farewell", func(*testing.T) *Runner {
 			return &Runner{System: leaky{c, c.nodes[1].addr}, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: MachineDeath, ForMS: 10, Target: node(2)}, "was not left in silence"},
+		{"a machine that dies on a mesh that nobody uses", func(t *testing.T) *Runner {
+			m := NewMesh()
+			t.Cleanup(func() { m.Close() })
+			return &Runner{System: c, Backend: &Proxies{mesh: m}}
+		}, Fault{Kind: MachineDeath, ForMS: 10, Target: node(2)}, "past this network"},
 		{"links that lead past the mesh", func(*testing.T) *Runner {
 			return &Runner{System: leaky{c, c.nodes[2].addr}, Backend: &Proxies{mesh: m}}
 		}, Fault{Kind: Partition, ForMS: 100, Target: node(1), Cut: Cut{Shape: Isolate}}, "answered through the cut"},

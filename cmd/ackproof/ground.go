@@ -64,7 +64,7 @@ func newSandbox() (nemesis.Backend, error) {
 
 // simplest is the name of the first back end that has all those faults for the system, of the last one if none has.
 func simplest(system string, wanted []nemesis.Kind) string {
-	if slices.Contains(wanted, nemesis.Partition) && !movable(system) {
+	if (slices.Contains(wanted, nemesis.Partition) || slices.Contains(wanted, nemesis.MachineDeath)) && !movable(system) {
 		return harness.BackendSandbox
 	}
 	proxies := nemesis.WithCalls(nemesis.NewProxies())
