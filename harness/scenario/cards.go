@@ -284,9 +284,10 @@ var minISRElsewhere = Card{
 	faults:    lastStanding(enough),
 }
 
-// lostAcks loses acknowledgements on their way to all clients and then kills the leader, so that clients try again elsewhere; three times.
+// lostAcks loses acknowledgements on their way to all clients and then kills the leader, so that clients try again elsewhere; three times. The connections are reset at the heal: else an
+// answer that a proxy has held would come through after all.
 func lostAcks(t systems.Timers) []nemesis.Fault {
-	cut := nemesis.Cut{Shape: nemesis.ClientLink, Answers: true}
+	cut := nemesis.Cut{Shape: nemesis.ClientLink, Answers: true, Reset: true}
 	for c := 1; c <= clients; c++ {
 		cut.Clients = append(cut.Clients, c)
 	}
@@ -303,7 +304,7 @@ func lostAcks(t systems.Timers) []nemesis.Fault {
 	return out
 }
 
-var lostAcksStory = []string{"Three times: the answers of the leader are lost on their way to all clients, and then it is killed. The clients send again, to its successor."}
+var lostAcksStory = []string{"Three times: the answers of the leader are lost on their way to all clients, then it is killed, and the connections break. The clients send again, to its successor."}
 
 var lostAcksPlain = Card{
 	Name:     "lost-acks",
