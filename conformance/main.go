@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,6 +39,7 @@ type options struct {
 	keep               bool
 	write              string
 	kills              bool
+	run                string // tells the names of this run's topics from another's
 }
 
 func main() {
@@ -96,6 +98,7 @@ func run(ctx context.Context, o options) (passed bool, err error) {
 			return false, err
 		}
 	}
+	o.run = strconv.FormatInt(time.Now().Unix(), 36)
 	results := make([]result, len(chosen))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, max(1, o.parallel))
@@ -231,7 +234,7 @@ func runClient(ctx context.Context, o options, c client, dir string) (r result) 
 			}
 			got := cell{state: lacking, reason: sc.lacks(c)}
 			if got.reason == "" {
-				s := &stage{judge: j, cluster: target, client: c, command: command, kills: kills, binary: o.binary, dir: dir, name: fmt.Sprintf("%s-%d-%t", c.name, i, kills)}
+				s := &stage{judge: j, cluster: target, client: c, command: command, kills: kills, binary: o.binary, dir: dir, name: fmt.Sprintf("%s-%d-%t-%s", c.name, i, kills, o.run)}
 				got = s.play(ctx, sc)
 				r.version = cmp.Or(s.version, r.version)
 				fmt.Fprintf(os.Stderr, "%-12s %-20s %-6s %-4s %5.1f s %s\n", c.name, sc.name, map[bool]string{true: "killed"}[kills], got.state, got.took.Seconds(), got.reason)

@@ -486,7 +486,7 @@ func (c *Coordinator) sync(in Request, q *kmsg.SyncGroupRequest) {
 	g, m, code := c.classicMember(q.Group, q.MemberID, q.InstanceID)
 	switch {
 	case code != 0:
-	case q.Version >= 5 && (q.ProtocolType != nil && *q.ProtocolType != g.classic.protocolType || q.Protocol != nil && *q.Protocol != g.classic.protocol):
+	case q.Version >= 5 && (q.ProtocolType == nil || *q.ProtocolType != g.classic.protocolType || q.Protocol == nil || *q.Protocol != g.classic.protocol): // KIP-559
 		code = kerr.InconsistentGroupProtocol.Code
 	case q.Generation != g.classic.generation:
 		code = kerr.IllegalGeneration.Code

@@ -167,6 +167,7 @@ func (b *bench) announce() string {
 func syncRequest(id string, generation int32, assignments map[string]string) *kmsg.SyncGroupRequest {
 	q := kmsg.NewPtrSyncGroupRequest()
 	q.Version, q.Group, q.MemberID, q.Generation = 5, "g", id, generation
+	q.ProtocolType, q.Protocol = kmsg.StringPtr("consumer"), kmsg.StringPtr("range")
 	for _, m := range sortedKeys(assignments) {
 		q.GroupAssignment = append(q.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: m, MemberAssignment: []byte(assignments[m])})
 	}

@@ -58,7 +58,9 @@ func Refusal(q kmsg.Request, code int16) kmsg.Response {
 func refuseJoin(q *kmsg.JoinGroupRequest, code int16) *kmsg.JoinGroupResponse {
 	resp := q.ResponseKind().(*kmsg.JoinGroupResponse)
 	resp.ErrorCode, resp.Generation, resp.MemberID = code, -1, q.MemberID
-	resp.Protocol = kmsg.StringPtr("")
+	if q.Version < 7 { // it may be null since, and then is (KIP-559)
+		resp.Protocol = kmsg.StringPtr("")
+	}
 	return resp
 }
 

@@ -63,6 +63,8 @@ func TestR38SyncHeartbeatAndCommitAreCheckedByMemberAndGeneration(t *testing.T) 
 	wrong := syncRequest(ids[0], generation, nil)
 	wrong.Protocol = kmsg.StringPtr("roundrobin")
 	b.code(kerr.InconsistentGroupProtocol, do[*kmsg.SyncGroupResponse](b, wrong).ErrorCode, "sync for another protocol")
+	wrong.Protocol = nil
+	b.code(kerr.InconsistentGroupProtocol, do[*kmsg.SyncGroupResponse](b, wrong).ErrorCode, "sync for no protocol")
 
 	// Between join and sync a commit is refused: the assignment may be another one.
 	b.send(joinRequest(ids[0]))
