@@ -38,7 +38,10 @@ func newMount(f *FS) *mount {
 func (m *mount) enter(cancel <-chan struct{}, tid uint32) bool {
 	select {
 	case <-m.still:
-		m.hang(nil, nil, cancel, tid)
+		// Pages that the kernel writes back are nobody's: no signal is told of them, and a process that waits for one of them could not be killed.
+		if tid != 0 {
+			m.hang(nil, nil, cancel, tid)
+		}
 		return false
 	default:
 		return m.enterNow()
