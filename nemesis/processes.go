@@ -77,7 +77,7 @@ var CrashAtFlush = Preset{
 var CrashAtRename = Preset{
 	Name: "crash-at-rename", Nodes: 2,
 	Why:   "The controller ends when a new file is complete and the old one still has its name: it must come back from either.",
-	Steps: []PresetStep{{Kind: CrashAtCall, Call: seccomp.Rename, Nth: 2, Role: RoleController, For: sessions(0.8, 1.5)}},
+	Steps: []PresetStep{{Kind: CrashAtCall, Call: seccomp.Rename, Nth: 1, Role: RoleController, For: sessions(2.5, 3.5)}},
 }
 
 // ErrorAtWrite refuses the leader one write.
