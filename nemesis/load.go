@@ -93,7 +93,7 @@ func (s Schedule) Validate(nodes, partitions, clients int) error {
 
 var (
 	shapes = []Shape{Isolate, OneWayOut, OneWayIn, Ring, Bridge, DialIn, FollowerWeb, ClientLink}
-	roles  = []Role{RoleLeader, RoleFollower, RoleFollowers, RoleSpare, RoleHeir, RoleController, RoleLastInISR, RoleInSync, RoleMinority, RoleAll, RoleUnhurt, RoleSame, RoleNode, RoleCoordinator, RoleCoordinatorFollowers}
+	roles  = []Role{RoleLeader, RoleFollower, RoleFollowers, RoleSpare, RoleHeir, RoleController, RoleLastInISR, RoleInSync, RoleMinority, RoleAll, RoleOthers, RoleUnhurt, RoleSame, RoleNode, RoleCoordinator, RoleCoordinatorFollowers}
 	// narrow are the shapes whose other side may be narrowed down, and to whom.
 	narrow  = []Shape{Isolate, OneWayOut, OneWayIn, DialIn}
 	against = []Role{RoleLeader, RoleFollowers, RoleController, RoleLastInISR}

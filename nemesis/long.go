@@ -46,12 +46,12 @@ var SlowDisksThenPower = Preset{
 // TwoControllers lets voters forget between a vote and what follows from it.
 var TwoControllers = Preset{
 	Name: "two-controllers", Nodes: 3,
-	Why: "Disks are slow, the controller is cut off, and another one is elected; before it has said a word it stands still, and all others are killed and come back at once, the old one among them. Whoever voted must know it, or two controllers share a term.",
+	Why: "Disks are slow, the controller is cut off, and another one is elected; before anybody has stored a word of it, it is cut off in turn, and all others are killed and come back at once, the old one among them. Whoever voted must know it, or two controllers share a term.",
 	Steps: []PresetStep{
 		{Kind: DiskSlow, Role: RoleAll, For: sessions(6, 6), Amount: fetches(1, 5), Until: 3},
 		{Kind: Partition, Role: RoleController, Shape: Isolate, After: fetches(0, 1), For: sessions(5, 5), Until: 2},
-		{Kind: Pause, Role: RoleController, Follows: 1, NewController: true, Expect: sessions(1.2, 1.2), For: sessions(1.2, 1.6)},
-		{Kind: Kill, Role: RoleUnhurt, Follows: 2, For: fetches(0, 0)},
+		{Kind: Partition, Role: RoleController, Shape: Isolate, Follows: 1, NewController: true, Expect: sessions(1.2, 1.2), For: sessions(1.2, 1.6)},
+		{Kind: Kill, Role: RoleOthers, Follows: 2, For: fetches(0, 0)},
 	},
 }
 

@@ -173,6 +173,7 @@ const (
 	RoleInSync     Role = "in-sync"     // the whole in-sync set
 	RoleMinority   Role = "minority"    // any minority of the nodes, drawn from the seed
 	RoleAll        Role = "all"
+	RoleOthers     Role = "others" // all nodes but the controller
 	RoleUnhurt     Role = "unhurt" // all nodes that no kill and no pause holds
 	RoleSame       Role = "same"   // the nodes of the fault that Start.Fault names
 	RoleNode       Role = "node"   // Target.Node, or Target.Nodes

@@ -106,9 +106,12 @@ func (s Selector) Choose(t Target, r systems.Roles) (Choice, error) {
 		nodes := shuffled(s.Nodes, s.Pick)[:max(1, (len(s.Nodes)-1)/2)]
 		slices.Sort(nodes)
 		return Choice{nodes, -1, "minority"}, nil
-	case RoleController:
+	case RoleController, RoleOthers:
 		if r.Controller == 0 {
 			return Choice{}, errors.New("the controller is not known")
+		}
+		if t.Role == RoleOthers {
+			return Choice{slices.DeleteFunc(slices.Clone(s.Nodes), func(n int) bool { return n == r.Controller }), -1, "all but the controller"}, nil
 		}
 		return Choice{[]int{r.Controller}, -1, "controller"}, nil
 	}

@@ -97,6 +97,13 @@ func (f scoreFlags) realTest(ctx context.Context, q campaign.Quarry, planted boo
 	if q.Needs.Groups {
 		args = append(args, "--workload", harness.WorkloadGroup)
 	}
+	if kinds := campaign.Kinds(q); len(kinds) > 0 {
+		var names []string
+		for _, k := range kinds {
+			names = append(names, string(k))
+		}
+		args = append(args, "--nemesis", strings.Join(names, ","))
+	}
 	if q.Needs.Flush {
 		args = append(args, "--flush", "batch")
 	}

@@ -17,13 +17,7 @@ type Quarry = fault.Entry
 // Draw draws the case of a seed for a bug: a case of the swarm whose configuration and load have what the bug needs to show at all, as the catalogue has it, and
 // nothing else that is aimed at the bug. The control is the same case without the plant.
 func Draw(seed int64, q Quarry) sim.Case {
-	var kinds []nemesis.Kind
-	if len(q.Needs.Faults) > 0 {
-		kinds = nemesis.ProcessKinds()
-		for _, f := range q.Needs.Faults {
-			kinds = append(kinds, kindsOf[f]...)
-		}
-	}
+	kinds := Kinds(q)
 	c := sim.Swarm(seed, kinds, 0)
 	if q.Needs.Groups {
 		c = sim.SwarmGroups(seed, kinds, 0)
@@ -42,6 +36,18 @@ func Draw(seed int64, q Quarry) sim.Case {
 	c.InFlight = c.InFlight || q.Needs.InFlight
 	c.Plant = q.ID
 	return c
+}
+
+// Kinds are the kinds of faults that a bug needs beyond those of every run, with them; none if it needs no others.
+func Kinds(q Quarry) []nemesis.Kind {
+	if len(q.Needs.Faults) == 0 {
+		return nil
+	}
+	kinds := nemesis.ProcessKinds()
+	for _, f := range q.Needs.Faults {
+		kinds = append(kinds, kindsOf[f]...)
+	}
+	return kinds
 }
 
 // kindsOf are the kinds of faults by the catalogue's words.
