@@ -50,8 +50,8 @@ func DefaultGroups() Groups {
 }
 
 // SwarmGroups draws a case of consumer groups from its seed, as Swarm draws one of the log: cluster, timers and faults are those of the same seed there, as far as they leave acknowledged
-// records alone.
-func SwarmGroups(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
+// records alone. A few seeds are storms of rebalances; with storm all are.
+func SwarmGroups(seed int64, kinds []nemesis.Kind, loadMS int64, storm bool) Case {
 	r := rand.New(rand.NewPCG(uint64(seed), 0x67726f757073))
 	often := func(percent int) bool { return r.IntN(100) < percent }
 	g := DefaultGroups()
@@ -64,11 +64,14 @@ func SwarmGroups(seed int64, kinds []nemesis.Kind, loadMS int64) Case {
 	g.Partitions = 1 + r.IntN(3)
 	g.CompactBytes = pick(r, 0, 4<<10, 16<<10, 64<<10)
 	g.Static = max(0, r.IntN(2*g.Members)-g.Members+1)
-	if g.Storm = often(8); g.Storm {
-		g.Members = 8 + r.IntN(9)
+	if g.Storm = often(8) || storm; g.Storm {
+		g.Members, g.SessionMS = 8+r.IntN(9), min(g.SessionMS, 1200)
 	}
 	c := Swarm(seed, kinds, loadMS)
-	c.MinISR = max(c.MinISR, min(2, c.Replication))
+	if g.Storm {
+		c.Replication = 3
+	}
+	c.MinISR = min(2, c.Replication) // with more than that, coordinators would be away most of the time
 	c.Rate = pick(r, 50, 100, 200)
 	if len(kinds) == 0 {
 		for _, k := range nemesis.SimulatedKinds() {

@@ -16,7 +16,7 @@ import (
 func TestGroupsHoldUnderEverySchedule(t *testing.T) {
 	effective, rebalances := 0, int64(0)
 	for seed := int64(1); seed <= 8; seed++ {
-		r := mustRun(t, SwarmGroups(seed, nil, 6_000), Options{})
+		r := mustRun(t, SwarmGroups(seed, nil, 6_000, false), Options{})
 		if v := r.Verdict(); v != model.Held || !r.Facts.GroupsDrained {
 			t.Errorf("seed %d: %s: %v %v %v", seed, v, r.Anomalies(), r.Broken, r.Facts)
 		}
@@ -36,7 +36,7 @@ func TestGroupsHoldUnderEverySchedule(t *testing.T) {
 
 // fingerprintOfGroups is fingerprint for a case of groups.
 func fingerprintOfGroups(t *testing.T, seed int64) string {
-	r := mustRun(t, SwarmGroups(seed, nil, 6_000).WithGroups(DefaultGroups()), Options{})
+	r := mustRun(t, SwarmGroups(seed, nil, 6_000, false).WithGroups(DefaultGroups()), Options{})
 	return inHex(r.Hash) + " " + r.HistoryHash()
 }
 

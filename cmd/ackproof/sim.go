@@ -322,14 +322,13 @@ func (f *simFlags) swarm(seed int64, kinds []nemesis.Kind) sim.Case {
 	if f.workload != harness.WorkloadGroup {
 		return sim.Swarm(seed, kinds, f.time.Milliseconds())
 	}
-	c := sim.SwarmGroups(seed, kinds, f.time.Milliseconds())
+	c := sim.SwarmGroups(seed, kinds, f.time.Milliseconds(), f.storm)
 	if f.commit != "" {
 		c.Groups.Before = f.commit == model.CommitBefore
 	}
 	if f.members > 0 {
 		c.Groups.Members, c.Groups.Static = f.members, min(c.Groups.Static, f.members)
 	}
-	c.Groups.Storm = c.Groups.Storm || f.storm
 	return c
 }
 

@@ -20,7 +20,7 @@ func Draw(seed int64, q Quarry) sim.Case {
 	kinds := Kinds(q)
 	c := sim.Swarm(seed, kinds, 0)
 	if q.Needs.Groups {
-		c = sim.SwarmGroups(seed, kinds, 0)
+		c = sim.SwarmGroups(seed, kinds, 0, false)
 	}
 	c.Acks, c.Unclean = -1, false
 	if q.Needs.MinISR > 0 {
