@@ -64,7 +64,7 @@ func Catalogue() []Entry {
 		{Bug: FetchAboveHW, Breaks: list("R1"), Anomalies: dirty, World: Both},
 		{Bug: HWResetOnRestart, Breaks: list("R21", "R22"), Anomalies: list("stale-end-offset", "unavailable-after-heal"), World: Both, Needs: Needs{Polls: true}},
 		{Bug: EndOffsetBackwards, Breaks: list("R21"), Anomalies: list("stale-end-offset"), World: Both, Needs: Needs{Polls: true}},
-		{Bug: AckBeforeFsync, Breaks: list("S1"), Anomalies: lost, World: Sim, Needs: Needs{Flush: true, Faults: list("power")}},
+		{Bug: AckBeforeFsync, Breaks: list("S1"), Anomalies: lost, World: Both, Needs: Needs{Flush: true, Faults: list("power")}},
 		{Bug: SwallowWriteError, Breaks: list("S3", "S4"), Anomalies: lost, World: Both, Needs: Needs{Faults: list("disk")}},
 		{Bug: TornTailAccepted, Breaks: list("R23", "S2"), Anomalies: list("corrupt-value", "phantom", "unavailable-after-heal"), World: Store, Needs: Needs{Faults: list("power")}},
 		{Bug: DamageIsCut, Breaks: list("R23", "S2"), Anomalies: lost, World: Store, Needs: Needs{Faults: list("disk")}},

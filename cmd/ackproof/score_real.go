@@ -16,6 +16,7 @@ import (
 
 	"ackproof/harness"
 	"ackproof/model"
+	"ackproof/nemesis"
 	"ackproof/report"
 	"ackproof/sim/campaign"
 )
@@ -84,6 +85,23 @@ func (f scoreFlags) withProcesses(ctx context.Context, bugs []campaign.Quarry, s
 	return s, nil
 }
 
+// realKinds are the kinds of faults for a bug that needs more than kills, pauses and partitions: kills, and what it needs; none for others, which is the default.
+func realKinds(faults []string) []string {
+	more := map[string][]nemesis.Kind{
+		"power": {nemesis.PowerLoss, nemesis.DiskSlow}, "wipe": {nemesis.DiskWipe}, "disk": {nemesis.DiskError, nemesis.FlushError, nemesis.DiskFull},
+	}
+	var out []string
+	for _, f := range faults {
+		for _, k := range more[f] {
+			out = append(out, string(k))
+		}
+	}
+	if len(out) > 0 {
+		out = append([]string{string(nemesis.Kill)}, out...)
+	}
+	return out
+}
+
 // realTest runs one test and returns its results.
 func (f scoreFlags) realTest(ctx context.Context, q campaign.Quarry, planted bool, seed int64, store string) (r model.Results, err error) {
 	exe, err := os.Executable()
@@ -106,6 +124,9 @@ func (f scoreFlags) realTest(ctx context.Context, q campaign.Quarry, planted boo
 	}
 	if q.Needs.Flush {
 		args = append(args, "--flush", "batch")
+	}
+	if kinds := realKinds(q.Needs.Faults); len(kinds) > 0 {
+		args = append(args, "--nemesis", strings.Join(kinds, ","))
 	}
 	if q.Needs.MinISR > 0 {
 		args = append(args, "--min-insync", strconv.Itoa(q.Needs.MinISR))

@@ -22,7 +22,7 @@ func (broken) Append([]record.Batch, bool) error { return errDisk }
 func (broken) Flush() error                      { return errDisk }
 func (broken) Bounds() storage.Bounds            { return storage.Bounds{} }
 
-// S3, S4: what a log could not do is no success. With B13 a failed append is one, with B42 a failed flush.
+// S1, S3, S4: what a log could not do is no success. With B13 a failed append is one, with B42 a failed flush, with B12 one that was left undone.
 func TestPlantsOfFailedWrites(t *testing.T) {
 	batch := record.Build(record.Spec{Values: make([][]byte, 2)})
 	write, flush := partition.Append{Batches: []record.Batch{batch}}, partition.Flush{}
@@ -33,6 +33,7 @@ func TestPlantsOfFailedWrites(t *testing.T) {
 	}{
 		{fault.SwallowWriteError, write, partition.Appended{End: 2}},
 		{fault.FlushErrorForgotten, flush, partition.Flushed{}},
+		{fault.AckBeforeFsync, flush, partition.Flushed{}},
 	} {
 		in := CarryOut(broken{}, []partition.Effect{c.work}, nil)
 		if failed, ok := in[0].(partition.StorageFailed); len(in) != 1 || !ok || !errors.Is(failed.Err, errDisk) {
