@@ -56,6 +56,14 @@ func child(what string, args []string) int {
 				panic(err)
 			}
 		}
+	case "rewrite": // FILE N: writes one byte N times, and says how long one took, in nanoseconds
+		file := create(args[0])
+		n, _ := strconv.Atoi(args[1])
+		began := time.Now()
+		for range n {
+			file.WriteAt([]byte("x"), 0)
+		}
+		fmt.Println(time.Since(began).Nanoseconds() / int64(n))
 	case "flush": // FILE N: flushes N times, and says what came of each
 		file := create(args[0])
 		n, _ := strconv.Atoi(args[1])
@@ -97,7 +105,7 @@ func create(path string) *os.File {
 }
 
 // supervised starts a child and gives its output when it has ended.
-func supervised(t *testing.T, o Options, what, dir string, args ...string) (s *Supervisor, wait func() (out string, err error)) {
+func supervised(t testing.TB, o Options, what, dir string, args ...string) (s *Supervisor, wait func() (out string, err error)) {
 	t.Helper()
 	if ok, why := Available(); !ok {
 		t.Skip("calls of other processes cannot be held here: " + why)
@@ -323,5 +331,27 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 	if after := open(); after > before {
 		t.Errorf("%d descriptors are open, and %d before", after, before)
+	}
+}
+
+// What a call costs that is let through: one with a trap set for its folder, one with none set, and one that is not held at all.
+func BenchmarkWrite(b *testing.B) {
+	for _, x := range []struct {
+		name string
+		o    Options
+	}{
+		{"counted", Options{Calls: Calls(), Trap: Trap{Calls: []Call{Write}}}},
+		{"held", Options{Calls: Calls()}},
+		{"free", Options{Calls: []Call{Rename}}},
+	} {
+		b.Run(x.name, func(b *testing.B) {
+			_, wait := supervised(b, x.o, "rewrite", "", filepath.Join(b.TempDir(), "f"), strconv.Itoa(max(b.N, 1000)))
+			out, err := wait()
+			if err != nil {
+				b.Fatal(err)
+			}
+			each, _ := strconv.ParseFloat(strings.TrimSpace(out), 64)
+			b.ReportMetric(each, "ns/write")
+		})
 	}
 }

@@ -45,13 +45,13 @@ func tellTime() {
 
 // told is a process that tells the time when it is asked.
 type told struct {
-	t   *testing.T
+	t   testing.TB
 	cmd *exec.Cmd
 	in  io.Writer
 	out *bufio.Reader
 }
 
-func start(t *testing.T, cmd *exec.Cmd) *told {
+func start(t testing.TB, cmd *exec.Cmd) *told {
 	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -71,7 +71,7 @@ func start(t *testing.T, cmd *exec.Cmd) *told {
 	return p
 }
 
-func child(t *testing.T) *told {
+func child(t testing.TB) *told {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"=1")
 	return start(t, cmd)
@@ -156,7 +156,7 @@ func (p *told) set(c *Clock, s Setting) {
 	}
 }
 
-func need(t *testing.T) {
+func need(t testing.TB) {
 	if ok, why := Available(); !ok {
 		t.Skip("clocks of other processes cannot be held here: " + why)
 	}
@@ -293,4 +293,24 @@ func TestSettingsOutOfBoundsAreRefused(t *testing.T) {
 	if _, err := Attach(1 << 30); err == nil {
 		t.Error("a process that is not there has a clock")
 	}
+}
+
+// A jump of a clock that is held, and taking hold of one and letting it go, with two stops of the process.
+func BenchmarkClock(b *testing.B) {
+	need(b)
+	p := child(b)
+	b.Run("attach and detach", func(b *testing.B) {
+		for b.Loop() {
+			c := p.attach()
+			p.stopped(c.Detach)
+		}
+	})
+	c := p.attach()
+	b.Run("set", func(b *testing.B) {
+		for b.Loop() {
+			if err := c.Set(Setting{Offset: time.Hour}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
