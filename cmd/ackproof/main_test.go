@@ -73,6 +73,8 @@ func TestWrongUsageSaysWhatWasExpected(t *testing.T) {
 		{"scenario", "run", "clean", "--time", "1ms"},
 		{"scenario", "run", "clean", "--setting", "timers=mid"},
 		{"scenario", "run", "clean", "--backend", "moon"},
+		{"scenario", "run", "clean", "--system", "kafka", "--setting", "timers=slow"},
+		{"scenario", "run", "unclean-election", "--system", "kafka", "--bootstrap", "127.0.0.1:1"},
 		{"bench", "extra"},
 		{"bench", "--acks", "two"},
 		{"bench", "--size", "0"},

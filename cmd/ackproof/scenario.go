@@ -22,6 +22,7 @@ import (
 	"ackproof/harness/scenario"
 	"ackproof/model"
 	"ackproof/report"
+	"ackproof/systems/kafka"
 )
 
 func newScenarioCommand() *cobra.Command {
@@ -210,6 +211,9 @@ func (f scenarioFlags) tests(c scenario.Card, settings map[string]string) ([]har
 				t.Options.Settings = map[string]string{}
 			}
 			maps.Copy(t.Options.Settings, settings)
+			if err := kafka.CheckSettings(t.Options.Settings); err != nil {
+				return nil, usagef("%v", err)
+			}
 		}
 		if f.changed("time") {
 			t.Options.Time = harness.Duration(f.length)
