@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -312,5 +313,30 @@ func TestTheNodeDiesOrFailsAtTheNthCallOnItsData(t *testing.T) {
 				t.Errorf("pid %d, and before %d", n.PID(), first)
 			}
 		})
+	}
+}
+
+// Whoever asks for a kind gets it, in sequences that make sense.
+func TestKindsThatAreAskedForAreDrawn(t *testing.T) {
+	for _, k := range []Kind{ClockSkew, ClockDrift, ClockStrobe, CPUStarve, Descriptors, Memory, CrashAtCall, ErrorAtCall} {
+		for seed := range int64(8) {
+			s := Generate(seed, GenerateOptions{Kinds: []Kind{k, Kill}, Nodes: 3, Partitions: 4, Clients: 4, Load: 15 * time.Second})
+			if err := s.Validate(3, 4, 4); err != nil {
+				t.Errorf("%s: %v", k, err)
+			}
+			if !slices.Contains(s.Uses(), k) {
+				t.Errorf("%s, seed %d: the schedule uses %v", k, seed, s.Uses())
+			}
+		}
+	}
+	for _, f := range []Fault{
+		{Kind: ClockDrift, ForMS: 1, AmountMS: maxDriftMS + 1}, {Kind: ClockSkew, ForMS: 1}, {Kind: CPUStarve, ForMS: 1}, {Kind: CPUStarve, ForMS: 1, AmountMS: maxStarveMS + 1},
+		{Kind: CrashAtCall, ForMS: 1, Nth: 1}, {Kind: CrashAtCall, ForMS: 1, Call: seccomp.Write}, {Kind: CrashAtCall, ForMS: 1, Call: "read", Nth: 1},
+		{Kind: CrashAtCall, ForMS: 1, Call: seccomp.Write, Nth: 1, Error: "EIO"}, {Kind: ErrorAtCall, ForMS: 1, Call: seccomp.Write, Nth: 1, Error: "EPERM"}, {Kind: Kill, Nth: 1},
+	} {
+		f.Target = Target{Role: RoleAll}
+		if err := (Schedule{Version: 1, Faults: []Fault{f}}).Validate(3, 4, 4); err == nil {
+			t.Errorf("%+v is taken for sensible", f)
+		}
 	}
 }
