@@ -5,8 +5,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestFilesAreTakenInAndGivenBack(t *testing.T) {
@@ -87,6 +90,36 @@ func TestProgramsHaveNoHoldOnTheConnection(t *testing.T) {
 	f, dir := made(t, Options{})
 	if got := ran(t, f, "descriptors", dir); strings.Contains(got, "fuse") || got == "" {
 		t.Errorf("the program has open: %s", got)
+	}
+}
+
+// However the harness ends, the mount ends with it, and so do the programs on it.
+func TestNothingOutlivesTheHarness(t *testing.T) {
+	needed(t)
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "seen"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	harness := run(t, nil, "host", dir)
+	line := harness.line()
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatalf("the harness says %q", line)
+	}
+	if syscall.Kill(pid, 0) != nil || mounts(t, dir) {
+		t.Errorf("program %d runs: %v; its mount is seen outside: %t", pid, syscall.Kill(pid, 0) == nil, mounts(t, dir))
+	}
+	harness.kill()
+	for end := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+		if text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); strings.Contains(string(text), ") Z ") {
+			break // ended, and waited for by nobody
+		}
+		if time.Now().After(end) {
+			t.Fatalf("program %d outlives its harness", pid)
+		}
+	}
+	if mounts(t, dir) {
+		t.Error("the mount is still there")
 	}
 }
 

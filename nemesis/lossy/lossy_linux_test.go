@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -17,6 +18,7 @@ import (
 const programEnv = "ACKPROOF_LOSSY_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
+	programs["pump"], programs["host"] = pump, hosting // which run programs themselves
 	if line := os.Getenv(programEnv); line != "" {
 		args := strings.Split(line, "|")
 		if err := programs[args[0]](args[1:]); err != nil {
@@ -61,7 +63,6 @@ func made(t *testing.T, o Options) (*FS, string) {
 
 // program is a process on the disk.
 type program struct {
-	t      *testing.T
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
@@ -70,40 +71,49 @@ type program struct {
 	once   sync.Once
 }
 
-// run starts a program on the disk, as a node is started.
-func run(t *testing.T, f *FS, args ...string) *program {
+// run starts a program on the disk, as a node is started; without a disk, anywhere.
+func run(t testing.TB, f *FS, args ...string) *program {
 	t.Helper()
+	p, err := started(f, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+func started(f *FS, args ...string) (*program, error) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), programEnv+"="+strings.Join(args, "|"), "GORACE=atexit_sleep_ms=0") // the race detector sleeps for a second at the end
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	p := &program{t: t, cmd: cmd, in: in, out: bufio.NewReader(out), finish: make(chan struct{}), done: make(chan struct{})}
-	started := make(chan error)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p := &program{cmd: cmd, in: in, out: bufio.NewReader(out), finish: make(chan struct{}), done: make(chan struct{})}
+	running := make(chan error)
 	go func() {
 		defer close(p.done)
 		runtime.LockOSThread()
-		err := f.Attach()
+		var err error
+		if f != nil {
+			err = f.Attach()
+		}
 		if err == nil {
 			err = cmd.Start()
 		}
-		started <- err
+		running <- err
 		if err == nil {
 			<-p.finish
 			cmd.Wait()
 		}
 	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.kill)
-	return p
+	return p, <-running
 }
 
 // line reads what the program says next; "" at its end.
@@ -130,7 +140,7 @@ func (p *program) kill() {
 }
 
 // ran runs a program to its end and gives what it says.
-func ran(t *testing.T, f *FS, args ...string) string {
+func ran(t testing.TB, f *FS, args ...string) string {
 	t.Helper()
 	p := run(t, f, args...)
 	text := p.rest()
