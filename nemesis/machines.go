@@ -3,7 +3,7 @@ package nemesis
 // Machines are the presets that hurt the machine under the process: its power, its disk, its clock.
 func Machines() []Preset {
 	return []Preset{
-		PowerOfLeader, PowerOfAll, PowerThenFailover, LagThenPower, WipedFollower, DiskErrorOfLeader, DiskErrorOfFollower, FullDisk, SlowDiskThenKill, ClockOfLeader,
+		PowerOfLeader, PowerOfAll, PowerThenFailover, LagThenPower, WipedFollower, WipedHeir, DiskErrorOfLeader, DiskErrorOfFollower, FullDisk, SlowDiskThenKill, ClockOfLeader,
 		ClockOfController,
 	}
 }
@@ -49,6 +49,16 @@ var WipedFollower = Preset{
 	Steps: []PresetStep{
 		{Kind: DiskWipe, Role: RoleFollower, For: fetches(0.5, 4)},
 		{Kind: Kill, Role: RoleLeader, Healed: true, After: fetches(0.2, 6), For: sessions(0.3, 1.1)},
+	},
+}
+
+// WipedHeir takes the logs of the follower that would be elected next, and then the leader, before that one is back.
+var WipedHeir = Preset{
+	Name: "wiped-heir", Nodes: 3,
+	Why: "The follower that would lead next dies with its disk, and before it is back with an empty one the leader dies too: it must not lead for what it was.",
+	Steps: []PresetStep{
+		{Kind: DiskWipe, Role: RoleHeir, For: fetches(0.5, 3)},
+		{Kind: Kill, Role: RoleLeader, After: fetches(0.1, 1), For: sessions(0.9, 1.3)},
 	},
 }
 
