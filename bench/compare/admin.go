@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -17,7 +19,7 @@ const (
 	// askEach is how often a cluster is asked whether it is ready.
 	askEach = 20 * time.Millisecond
 	// askTime bounds one question, so that a node that has just been killed is not waited for.
-	askTime = 2 * time.Second
+	askTime = 5 * time.Second
 )
 
 // admin asks a cluster about its topic.
@@ -64,6 +66,9 @@ func (a *admin) create(ctx context.Context, partitions int32) error {
 		made, err := a.CreateTopic(ctx, partitions, nodes, minISR, topicName)
 		if err == nil {
 			err = made.Err
+		}
+		if errors.Is(err, kerr.TopicAlreadyExists) {
+			return nil // an attempt that was not answered in time
 		}
 		return err
 	})
