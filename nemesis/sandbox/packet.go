@@ -62,7 +62,9 @@ func (t segment) from() uint16    { return binary.BigEndian.Uint16(t) }
 func (t segment) to() uint16      { return binary.BigEndian.Uint16(t[2:]) }
 func (t segment) ack() uint32     { return binary.BigEndian.Uint32(t[8:]) }
 func (t segment) has(f byte) bool { return t[13]&f != 0 }
-func (t segment) payload() []byte { return t[int(t[12]>>4)*4:] }
+
+// payload is what is behind the header, nothing where the header says that it is longer than the segment: a bit of it may have been flipped on purpose.
+func (t segment) payload() []byte { return t[min(int(t[12]>>4)*4, len(t)):] }
 
 // resetPacket is the RST that one end of a connection would send to the other with that sequence number.
 func resetPacket(from, to netip.AddrPort, seq uint32) packet {
