@@ -220,7 +220,7 @@ func (b *badDisk) after(ctx context.Context) {
 }
 
 // endWait is how long a node whose disk was bad is watched for its end.
-const endWait = time.Second
+const endWait = 500 * time.Millisecond
 
 func (b *badDisk) verdict() (bool, string) {
 	return slices.ContainsFunc(b.hits, func(n int) bool { return n > 0 }), strings.Join(slices.DeleteFunc(slices.Clone(b.proofs), func(s string) bool { return s == "" }), "; ")
