@@ -37,6 +37,9 @@ func (r *run) check(ctx context.Context) error {
 	}
 	r.facts.Faults = r.faults
 	r.facts.LeaderChanges = r.runner.LeaderChanges()
+	if text := noise(r.facts.LeaderChanges, r.faults); text != "" {
+		r.note(text)
+	}
 	r.facts.Broken = strings.Join(r.broken, "; ")
 
 	j, err := r.judge()
@@ -68,6 +71,14 @@ func (r *run) exposedContract() model.Contract {
 	c := r.contract
 	c.PowerLoss = true
 	return r.Options.extended(model.LogContract(c))
+}
+
+// noise tells of elections that no fault can have caused, "" if there was a cause.
+func noise(changes int, faults []model.FaultResult) string {
+	if changes == 0 || slices.ContainsFunc(faults, func(f model.FaultResult) bool { return f.Effective }) {
+		return ""
+	}
+	return fmt.Sprintf("noise: leaders changed %d times although no fault had an effect; the time-outs of the system may be too short for this machine", changes)
 }
 
 // judgement is what both checkers say.
