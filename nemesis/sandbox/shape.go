@@ -107,6 +107,9 @@ func (f *fabric) unshape(s *shaping) nemesis.Treated {
 	})
 	heap.Init(&f.queue.heap)
 	slices.SortFunc(late, func(a, b waiting) int { return a.due.Compare(b.due) })
+	for _, w := range late {
+		f.queue.goesOn(w)
+	}
 	counts := s.counts
 	f.queue.mu.Unlock()
 	for _, w := range append(out, late...) {
@@ -221,16 +224,21 @@ func (q *queue) due(now time.Time) (due []waiting, next time.Duration) {
 	defer q.mu.Unlock()
 	for len(q.heap) > 0 && !q.heap[0].due.After(now) {
 		w := heap.Pop(&q.heap).(waiting)
-		for _, s := range w.by {
-			if w.order < q.latest[w.way] {
-				s.counts.Reordered++
-			}
-		}
-		q.latest[w.way] = max(q.latest[w.way], w.order)
+		q.goesOn(w)
 		due = append(due, w)
 	}
 	if len(q.heap) == 0 {
 		return due, time.Hour
 	}
 	return due, q.heap[0].due.Sub(now)
+}
+
+// goesOn counts whether others have overtaken the packet.
+func (q *queue) goesOn(w waiting) {
+	for _, s := range w.by {
+		if w.order < q.latest[w.way] {
+			s.counts.Reordered++
+		}
+	}
+	q.latest[w.way] = max(q.latest[w.way], w.order)
 }
