@@ -77,3 +77,32 @@ func TestShuffledSchedulesAreValidAndHaveEveryPreset(t *testing.T) {
 		}
 	}
 }
+
+func TestTheHeirAndTheOthers(t *testing.T) {
+	part := systems.Roles{Controller: 3, Partitions: []systems.PartitionRoles{{Leader: 2, Replicas: []int{1, 2, 3}, ISR: []int{3, 2}}}}
+	for role, want := range map[Role][]int{RoleHeir: {3}, RoleOthers: {1, 2}} {
+		got, err := selector().Choose(Target{Role: role}, part)
+		if err != nil || !slices.Equal(got.Nodes, want) {
+			t.Errorf("%s: %v, %v, expected %v", role, got.Nodes, err, want)
+		}
+	}
+	part.Partitions[0].ISR = []int{2}
+	if got, err := selector().Choose(Target{Role: RoleHeir}, part); err == nil {
+		t.Errorf("a leader alone has the heir %v", got.Nodes)
+	}
+	part.Controller = 0
+	if got, err := selector().Choose(Target{Role: RoleOthers}, part); err == nil {
+		t.Errorf("all but an unknown controller are %v", got.Nodes)
+	}
+}
+
+func TestTheControllerHasMoved(t *testing.T) {
+	for then, want := range map[int]bool{0: true, 1: true, 3: false} {
+		if got := (Trigger{ControllerMoved: true}).Reached(0, threeNodes, 1, then, 0); got != want {
+			t.Errorf("from %d to %d: %t, expected %t", then, threeNodes.Controller, got, want)
+		}
+	}
+	if (Trigger{ControllerMoved: true}).Reached(0, systems.Roles{}, 1, 3, 0) {
+		t.Error("an unknown controller is another one")
+	}
+}
