@@ -73,11 +73,14 @@ func (f *FS) write(o *object, p []byte, at int64) (int, error) {
 	if n > 0 {
 		end := at + int64(n)
 		o.touch()
-		o.note(extent{at, end})
 		o.size = max(o.size, end)
 		for s := at / f.sector(); s*f.sector() < end && len(o.stuck) > 0; s++ {
-			delete(o.stuck, s)
+			if o.stuck[s] { // what a failed flush has dropped is written again with the rest of its sector
+				delete(o.stuck, s)
+				o.note(extent{s * f.sector(), min((s+1)*f.sector(), o.size)})
+			}
 		}
+		o.note(extent{at, end})
 	}
 	return n, err
 }
