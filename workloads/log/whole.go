@@ -65,13 +65,14 @@ func Complaints(views []NodeView, partitions, replication int) []string {
 	return out
 }
 
-// WriteAndRead demands an accepted write and its reading until the end, within the bound; "" if both were seen.
+// WriteAndRead demands an accepted write and its reading until the end, within the bound; "" if both were seen. An acknowledgement that did not wait for all copies may be gone with its
+// leader, and leadership may well move once everything is whole again: then the write is made anew.
 func (v *Visitor) WriteAndRead(bound time.Duration) string {
 	env, p := v.c.env, v.c.partition
 	end := env.Now() + bound
 	position, written := int64(-1), false
 	for {
-		if !written {
+		if !written || v.c.cfg.Acks != -1 {
 			if wrote, err := v.Write(); err == nil && wrote.Outcome == kafka.Applied {
 				written, position = true, wrote.Offset
 			}
