@@ -4,12 +4,14 @@ package sandbox
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,7 +65,9 @@ func TestNothingSurvivesTheHarness(t *testing.T) {
 		dir := t.TempDir()
 		tag := fmt.Sprintf("%s=%s", argEnv, dir)
 		before := look(t, tag)
-		cmd := exec.Command("/proc/self/exe")
+		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(bounded, "/proc/self/exe")
 		cmd.Env = append(withoutMarker(os.Environ()), roleEnv+"=harness", tag)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -84,7 +88,7 @@ func TestNothingSurvivesTheHarness(t *testing.T) {
 		}
 		victim := cmd.Process.Pid
 		if round%2 == 1 {
-			if inner := childOf(victim); inner != 0 {
+			if inner := innerOf(victim); inner != 0 {
 				what, victim = "the program inside", inner
 			}
 		}
@@ -92,6 +96,9 @@ func TestNothingSurvivesTheHarness(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Wait()
+		if err := bounded.Err(); err != nil {
+			t.Fatalf("%s was killed, and the outer program did not end: %v", what, err)
+		}
 		eventually(t, "nothing is left after "+what+" was killed", func() bool {
 			now := look(t, tag)
 			maps.DeleteFunc(now.namespaces, func(ns string, _ bool) bool { return before.namespaces[ns] })
@@ -109,17 +116,20 @@ func TestNothingSurvivesTheHarness(t *testing.T) {
 	}
 }
 
-// childOf is the first child of a process, 0 if it has none.
-func childOf(pid int) int {
-	var child int
-	for end := time.Now().Add(100 * time.Millisecond); child == 0 && time.Now().Before(end); {
-		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+// innerOf is the program inside that the outer one has started, 0 if it has not within a moment. An outer program has other children, too: Go's runtime tries out at the start, with a
+// short-lived one, what the kernel can do.
+func innerOf(outer int) int {
+	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", outer))
 		for _, l := range lists {
 			text, _ := os.ReadFile(l)
-			if n, _ := fmt.Sscan(string(text), &child); n == 1 {
-				break
+			for _, child := range strings.Fields(string(text)) {
+				env, _ := os.ReadFile("/proc/" + child + "/environ")
+				if pid, err := strconv.Atoi(child); err == nil && strings.Contains(string(env), marker+"=") {
+					return pid
+				}
 			}
 		}
 	}
-	return child
+	return 0
 }
