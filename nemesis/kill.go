@@ -30,6 +30,11 @@ func (w *wound) each(do func(i int, n systems.Node) error) error {
 	return errors.Join(errs...)
 }
 
+// lanes are those round which the fault's cut is drawn.
+func (w *wound) lanes(n Network) []Lane {
+	return w.l.fault.Cut.Lanes(w.l.nodes, w.l.against, w.x.nodeIDs(), n.Clients(), w.l.pick)
+}
+
 // inTurn heals target after target with the fault's stagger between them, or all at once without one.
 func (w *wound) inTurn(do func(i int, n systems.Node) error) error {
 	if w.l.fault.StaggerMS == 0 {

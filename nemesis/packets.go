@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -110,7 +109,7 @@ type badLink struct {
 func newBadPackets(w wound) *badPackets {
 	network := w.x.r.Backend.Network()
 	b := &badPackets{wound: w, network: network}
-	b.lanes = w.l.fault.Cut.Lanes(w.l.nodes, w.l.against, w.x.nodeIDs(), network.Clients(), w.l.pick)
+	b.lanes = w.lanes(network)
 	found := map[[2]Party]*badLink{}
 	for _, lane := range b.lanes {
 		key := [2]Party{lane.Dialer, lane.Acceptor}
@@ -126,19 +125,11 @@ func newBadPackets(w wound) *badPackets {
 	return b
 }
 
-func (b *badPackets) eachLink(do func(*badLink)) {
-	var all sync.WaitGroup
-	for _, link := range b.links {
-		all.Go(func() { do(link) })
-	}
-	all.Wait()
-}
-
 func (b *badPackets) prepare(ctx context.Context) {
 	if b.prober == nil {
 		return
 	}
-	b.eachLink(func(link *badLink) {
+	sideBySide(b.links, func(link *badLink) {
 		c, err := ask(ctx, b.prober, on(b.network, link.lane), beforeWait)
 		if err != nil {
 			link.problem = "did not answer before: " + err.Error()
@@ -172,7 +163,7 @@ func (b *badPackets) strike() error {
 }
 
 func (b *badPackets) during(ctx context.Context) {
-	b.eachLink(func(link *badLink) {
+	sideBySide(b.links, func(link *badLink) {
 		if link.conn == nil {
 			return
 		}
@@ -212,7 +203,7 @@ func (b *badPackets) heal(context.Context) error {
 func (b *badPackets) after(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, afterWait)
 	defer cancel()
-	b.eachLink(func(link *badLink) {
+	sideBySide(b.links, func(link *badLink) {
 		if link.conn == nil {
 			return
 		}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -38,7 +37,7 @@ type linkProbe struct {
 func newPartition(w wound) *partition {
 	network := w.x.r.Backend.Network()
 	p := &partition{wound: w, network: network}
-	p.lanes = w.l.fault.Cut.Lanes(w.l.nodes, w.l.against, w.x.nodeIDs(), network.Clients(), w.l.pick)
+	p.lanes = w.lanes(network)
 	found := map[[2]Party]*linkProbe{}
 	for _, lane := range p.lanes {
 		key := [2]Party{lane.Dialer, lane.Acceptor}
@@ -78,14 +77,6 @@ func heldAtAll(n Network, l Lane) bool {
 	return n.Held(l) || n.Held(l.reverse()) || n.Held(whole) || n.Held(whole.reverse())
 }
 
-func (p *partition) eachLink(do func(*linkProbe)) {
-	var all sync.WaitGroup
-	for _, link := range p.links {
-		all.Go(func() { do(link) })
-	}
-	all.Wait()
-}
-
 func (p *partition) count(link *linkProbe) [2]Count {
 	m := p.network
 	return [2]Count{m.Count(link.lane), m.Count(link.lane.reverse())}
@@ -95,7 +86,7 @@ func (p *partition) prepare(ctx context.Context) {
 	if p.prober == nil {
 		return
 	}
-	p.eachLink(func(link *linkProbe) {
+	sideBySide(p.links, func(link *linkProbe) {
 		c, err := ask(ctx, p.prober, on(p.network, link.lane), beforeWait)
 		if err != nil {
 			link.problem = "did not answer before the cut: " + err.Error()
@@ -120,7 +111,7 @@ func (p *partition) strike() error {
 }
 
 func (p *partition) during(ctx context.Context) {
-	p.eachLink(func(link *linkProbe) {
+	sideBySide(p.links, func(link *linkProbe) {
 		if !link.before {
 			return
 		}
@@ -162,7 +153,7 @@ func (p *partition) heal(context.Context) error {
 func (p *partition) after(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, afterWait)
 	defer cancel()
-	p.eachLink(func(link *linkProbe) {
+	sideBySide(p.links, func(link *linkProbe) {
 		if link.conn != nil {
 			link.conn.Close()
 		}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"ackproof/systems"
@@ -62,6 +63,15 @@ func tellsPlanes(b Backend, c Cut) error {
 		return fmt.Errorf("the network of %s does not tell the planes of connections apart, and the cut is of the %s plane", b.Name(), c.Plane)
 	}
 	return nil
+}
+
+// sideBySide probes all links at the same time.
+func sideBySide[L any](links []L, do func(L)) {
+	var all sync.WaitGroup
+	for _, link := range links {
+		all.Go(func() { do(link) })
+	}
+	all.Wait()
 }
 
 // ask dials and pings once, within wait for each and no longer than ctx lasts. It returns the connection open if it was answered.

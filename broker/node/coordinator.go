@@ -190,10 +190,5 @@ func (c *coordinator) read(from, to int64) ([]record.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer records.Release()
-	raw, err := records.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	return record.ParseAll(raw)
+	return host.Batches(records)
 }

@@ -239,12 +239,7 @@ func read(r *replica, from, to int64) ([]record.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer records.Release()
-	raw, err := records.Bytes()
-	if err != nil {
-		return nil, err
-	}
-	return record.ParseAll(raw)
+	return host.Batches(records)
 }
 
 // groupRequest is a request about groups under way: it has been given to one coordinator, or in parts to several.

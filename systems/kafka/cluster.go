@@ -9,7 +9,6 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"ackproof/model"
@@ -38,9 +37,6 @@ type Cluster struct {
 	keepELR bool
 	nodes   []*node
 	asked   kafkaproto.Cluster
-
-	mu      sync.Mutex
-	topicID [16]byte
 }
 
 var (
@@ -266,21 +262,17 @@ func (c *Cluster) run(ctx context.Context) error {
 		}
 	}
 	if err := c.asked.CreateTopic(ctx, c.topicSettings()...); err != nil {
-		return c.explain(err)
+		return process.Explain(err, c.nodes)
 	}
-	id, err := c.asked.AwaitReady(ctx)
-	if err != nil {
-		return c.explain(err)
+	if err := c.asked.AwaitReady(ctx); err != nil {
+		return process.Explain(err, c.nodes)
 	}
-	c.mu.Lock()
-	c.topicID = id
-	c.mu.Unlock()
 	if err := c.assertTopic(); err != nil {
-		return c.explain(err)
+		return process.Explain(err, c.nodes)
 	}
 	if c.o.Idempotent {
 		if err := c.awaitProducerIDs(ctx); err != nil {
-			return c.explain(err)
+			return process.Explain(err, c.nodes)
 		}
 	}
 	return nil
@@ -323,16 +315,6 @@ const (
 	flushEach = "flush.messages"
 )
 
-// explain adds what a node that ended says, or the log of the first node if none did.
-func (c *Cluster) explain(err error) error {
-	for _, n := range c.nodes {
-		if alive, reason := n.Alive(); !alive {
-			return fmt.Errorf("%w; %s ended: %v; its log ends with:\n%s", err, n.Name(), reason, n.LogTail(20))
-		}
-	}
-	return fmt.Errorf("%w; the log of %s ends with:\n%s", err, c.nodes[0].Name(), c.nodes[0].LogTail(20))
-}
-
 // Nodes implements systems.System: the brokers, then the controllers that are nothing else.
 func (c *Cluster) Nodes() []systems.Node {
 	out := make([]systems.Node, len(c.nodes))
@@ -352,22 +334,12 @@ func (c *Cluster) Timers() systems.Timers {
 }
 
 // TopicID implements systems.System.
-func (c *Cluster) TopicID() [16]byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.topicID
-}
+func (c *Cluster) TopicID() [16]byte { return c.asked.TopicID() }
 
 // Stop implements systems.System.
 func (c *Cluster) Stop() error {
 	c.asked.Close()
-	errs := make([]error, len(c.nodes))
-	var all sync.WaitGroup
-	for i, n := range c.nodes {
-		all.Go(func() { errs[i] = n.Stop() })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return process.StopAll(c.nodes)
 }
 
 // LogGlob implements systems.Keeper.

@@ -28,9 +28,8 @@ type Running struct {
 	nodes []systems.Node
 	times systems.Timers
 
-	mu      sync.Mutex
-	topicID [16]byte
-	made    bool
+	mu   sync.Mutex
+	made bool
 }
 
 var (
@@ -118,13 +117,9 @@ func (r *Running) Start(ctx context.Context) error {
 	if err := r.brief.asked.CreateTopic(ctx, r.brief.topicSettings()...); err != nil {
 		return err
 	}
-	id, err := r.brief.asked.AwaitReady(ctx)
-	if err != nil {
+	if err := r.brief.asked.AwaitReady(ctx); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.topicID = id
-	r.mu.Unlock()
 	if err := r.brief.assertTopic(); err != nil {
 		return err
 	}
@@ -147,11 +142,7 @@ func (r *Running) Timers() systems.Timers { return r.times }
 func (r *Running) Contract() model.Contract { return r.brief.Contract() }
 
 // TopicID implements systems.System.
-func (r *Running) TopicID() [16]byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.topicID
-}
+func (r *Running) TopicID() [16]byte { return r.brief.asked.TopicID() }
 
 // Unlinked implements systems.Unlinked.
 func (r *Running) Unlinked() bool { return true }

@@ -30,6 +30,7 @@ type Cluster struct {
 
 	mu    sync.Mutex
 	lines map[int]*line
+	topic [16]byte
 }
 
 const (
@@ -144,19 +145,29 @@ func (c *Cluster) CreateTopic(ctx context.Context, settings ...Setting) error {
 	}
 }
 
-// AwaitReady returns when every node says that every partition is led and every in-sync set is full, with the id of the topic. It gives up when a node has ended.
-func (c *Cluster) AwaitReady(ctx context.Context) (topic [16]byte, err error) {
+// AwaitReady returns when every node says that every partition is led and every in-sync set is full. It gives up when a node has ended.
+func (c *Cluster) AwaitReady(ctx context.Context) error {
 	for {
 		views, err := c.all(ctx)
 		if err == nil {
 			if err = c.ready(views); err == nil {
-				return views[0].topic.TopicID, nil
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.topic = views[0].topic.TopicID
+				return nil
 			}
 		}
 		if !c.alive() || !sleep(ctx, retryEach) {
-			return topic, fmt.Errorf("wait until the cluster is ready: %w", err)
+			return fmt.Errorf("wait until the cluster is ready: %w", err)
 		}
 	}
+}
+
+// TopicID is the id of the test's topic, zero before the cluster was seen to be ready.
+func (c *Cluster) TopicID() [16]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.topic
 }
 
 func (c *Cluster) ready(views []view) error {

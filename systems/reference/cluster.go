@@ -10,7 +10,6 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"ackproof/model"
@@ -47,9 +46,6 @@ type Cluster struct {
 	o     systems.Options
 	nodes []*process.Node
 	asked kafkaproto.Cluster
-
-	mu      sync.Mutex
-	topicID [16]byte
 }
 
 var (
@@ -150,26 +146,12 @@ func (c *Cluster) Start(ctx context.Context) error {
 		kafkaproto.Setting{Name: "min.insync.replicas", Value: fmt.Sprint(c.o.MinISR)},
 		kafkaproto.Setting{Name: "unclean.leader.election.enable", Value: fmt.Sprint(c.o.Unclean)})
 	if err != nil {
-		return c.explain(err)
+		return process.Explain(err, c.nodes)
 	}
-	id, err := c.asked.AwaitReady(ctx)
-	if err != nil {
-		return c.explain(err)
+	if err := c.asked.AwaitReady(ctx); err != nil {
+		return process.Explain(err, c.nodes)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.topicID = id
 	return nil
-}
-
-// explain adds what a node that ended says, or the log of the first node if none did.
-func (c *Cluster) explain(err error) error {
-	for _, n := range c.nodes {
-		if alive, reason := n.Alive(); !alive {
-			return fmt.Errorf("%w; %s ended: %v; its log ends with:\n%s", err, n.Name(), reason, n.LogTail(20))
-		}
-	}
-	return fmt.Errorf("%w; the log of %s ends with:\n%s", err, c.nodes[0].Name(), c.nodes[0].LogTail(20))
 }
 
 // Nodes implements systems.System.
@@ -198,22 +180,12 @@ func (c *Cluster) Contract() model.Contract {
 }
 
 // TopicID implements systems.System.
-func (c *Cluster) TopicID() [16]byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.topicID
-}
+func (c *Cluster) TopicID() [16]byte { return c.asked.TopicID() }
 
 // Stop implements systems.System.
 func (c *Cluster) Stop() error {
 	c.asked.Close()
-	errs := make([]error, len(c.nodes))
-	var all sync.WaitGroup
-	for i, n := range c.nodes {
-		all.Go(func() { errs[i] = n.Stop() })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return process.StopAll(c.nodes)
 }
 
 // Ping implements systems.Prober with ApiVersions, which a node answers from the moment when it listens.

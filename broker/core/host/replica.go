@@ -25,6 +25,16 @@ func OpenReplica(cfg partition.Config, log storage.Log) (*partition.Replica, err
 	return partition.New(cfg, cp, bounds, headers)
 }
 
+// Batches takes records apart and gives them back to the log.
+func Batches(r storage.Records) ([]record.Batch, error) {
+	defer r.Release()
+	raw, err := r.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	return record.ParseAll(raw)
+}
+
 // Owns tells whether a log that was stored under a topic's name and this id belongs to the topic: names come again, ids do not (R24).
 func Owns(t *controller.Topic, stored [16]byte) bool {
 	return stored == t.ID || fault.On(fault.RecreateReusesLog)
