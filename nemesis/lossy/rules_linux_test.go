@@ -159,3 +159,34 @@ func TestNothingLastsThatComesAfterTheMoment(t *testing.T) {
 		t.Errorf("%q is left, %v; %v", got, err, lost)
 	}
 }
+
+// A process that has changed a mapping ends only when the kernel has written its pages back, and no signal is told of that: if the power is gone by then, they must not wait for it, or
+// the process could never be killed. It cost a run with Kafka, whose indexes are mapped.
+func TestAProcessWithAMappingCanBeKilledWhenThePowerGoes(t *testing.T) {
+	needed(t)
+	f, dir := made(t, Options{})
+	p := run(t, f, "script", dir, "map a 8192 x 4096", "wait")
+	for _, want := range []string{"mapped", "waiting"} {
+		if got := p.line(); got != want {
+			t.Fatalf("the script says %q, expected %q", got, want)
+		}
+	}
+	f.Freeze()
+	dead := make(chan struct{})
+	go func() {
+		defer close(dead)
+		p.kill()
+	}()
+	select {
+	case <-dead:
+	case <-time.After(10 * time.Second):
+		t.Error("the process that waits for its pages to be written back cannot be killed")
+	}
+	if _, err := f.PowerLoss(LoseAll, nil); err != nil { // lets go whoever waits all the same
+		t.Fatal(err)
+	}
+	<-dead
+	if got, want := ran(t, f, "script", dir, "read a"), "a=4096×x4096×0"; got != want {
+		t.Errorf("%q is left, expected %q: what is written back after the moment goes nowhere", got, want)
+	}
+}
