@@ -77,6 +77,7 @@ func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
 				f.minBytes = 0 // an error is a reason to answer
 				continue
 			}
+			into.NullAborted = q.IsolationLevel == 0 // as in Kafka, which says null of partitions that it has looked at for such readers
 			f.slots = append(f.slots, fetchSlot{
 				fetch: f, replica: r, into: into, maxBytes: int(max(p.PartitionMaxBytes, 0)),
 				ask: host.Question(q, p),

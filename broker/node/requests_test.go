@@ -132,6 +132,9 @@ func TestSingleNode(t *testing.T) {
 		if got := fetched(c.ask(0, fetchRequest(13, "", [16]byte{9}, 0))); got.ErrorCode != kerr.UnknownTopicID.Code {
 			t.Errorf("unknown id: %v", kerr.ErrorForCode(got.ErrorCode))
 		}
+		if got := fetched(c.ask(0, fetchRequest(12, "nowhere", [16]byte{}, 0))); got.AbortedTransactions == nil {
+			t.Error("unknown topic: no list of aborted transactions, Kafka gives an empty one")
+		}
 		q := fetchRequest(12, "t", id, 0)
 		q.Topics[0].Partitions[0].CurrentLeaderEpoch = 99
 		if got := fetched(c.ask(0, q)); got.ErrorCode != kerr.UnknownLeaderEpoch.Code {
@@ -140,8 +143,17 @@ func TestSingleNode(t *testing.T) {
 	})
 	t.Run("every fetch version gives the same records", func(t *testing.T) {
 		for v := int16(4); v <= 18; v++ {
-			if got := fetched(c.ask(0, fetchRequest(v, "t", id, 0))); got.ErrorCode != 0 || len(got.RecordBatches) == 0 {
+			got := fetched(c.ask(0, fetchRequest(v, "t", id, 0)))
+			if got.ErrorCode != 0 || len(got.RecordBatches) == 0 {
 				t.Errorf("v%d: code %d, %d bytes", v, got.ErrorCode, len(got.RecordBatches))
+			}
+			if got.AbortedTransactions != nil {
+				t.Errorf("v%d: a list of aborted transactions, though not only committed records were asked for", v)
+			}
+			q := fetchRequest(v, "t", id, 0)
+			q.IsolationLevel = 1
+			if fetched(c.ask(0, q)).AbortedTransactions == nil {
+				t.Errorf("v%d: no list of aborted transactions, though only committed records were asked for", v)
 			}
 		}
 	})

@@ -39,6 +39,7 @@ type FetchPartition struct {
 	LogStart            int64
 	Diverging           *storage.EpochStart // Start holds the end offset (R11)
 	Leader, LeaderEpoch int32               // hints, both −1 for none (KIP-951)
+	NullAborted         bool                // there is no list of aborted transactions, instead of an empty one: the reader did not ask for committed records only
 	Records             storage.Records     // released by Release
 }
 
@@ -105,7 +106,11 @@ func (f *FetchResponse) appendPartition(b []byte, p *FetchPartition) []byte {
 	if f.Version >= 5 {
 		b = kbin.AppendInt64(b, p.LogStart)
 	}
-	b = appendLen(b, 0, f.flexible()) // aborted transactions: none, not null
+	aborted := 0 // there are no transactions yet
+	if p.NullAborted {
+		aborted = null
+	}
+	b = appendLen(b, aborted, f.flexible())
 	if f.Version >= 11 {
 		b = kbin.AppendInt32(b, -1) // preferred read replica
 	}
@@ -155,6 +160,9 @@ func (f *FetchResponse) appendBrokers(b []byte) []byte {
 	b = kbin.AppendUvarint(b, uint32(len(field)))
 	return append(b, field...)
 }
+
+// null is the length of an array that is not there.
+const null = -1
 
 // appendLen appends the length of an array or of bytes.
 func appendLen(b []byte, n int, flexible bool) []byte {

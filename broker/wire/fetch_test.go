@@ -70,7 +70,7 @@ func TestFetchEncodesAsKmsgDoes(t *testing.T) {
 				{Partition: 0, HighWatermark: 9, LogStart: 2, Leader: -1, LeaderEpoch: -1, Records: storage.NewRecords([]storage.Chunk{
 					{Memory: []byte("in memory")}, {File: f, Offset: 7, Length: len(big)}, {Memory: big},
 				}, nil)},
-				{Partition: 1, HighWatermark: -1, LogStart: -1, ErrorCode: 6, Leader: 3, LeaderEpoch: 8},
+				{Partition: 1, HighWatermark: -1, LogStart: -1, ErrorCode: 6, Leader: 3, LeaderEpoch: 8, NullAborted: true},
 				{Partition: 2, HighWatermark: 4, LogStart: 0, Leader: -1, LeaderEpoch: -1, Diverging: &storage.EpochStart{Epoch: 5, Start: 77}},
 			}},
 			{Name: "empty", ID: [16]byte{2}},
@@ -84,7 +84,9 @@ func TestFetchEncodesAsKmsgDoes(t *testing.T) {
 				kp := kmsg.NewFetchResponseTopicPartition()
 				kp.Partition, kp.ErrorCode, kp.HighWatermark, kp.LastStableOffset, kp.LogStartOffset = p.Partition, p.ErrorCode, p.HighWatermark, p.HighWatermark, p.LogStart
 				kp.CurrentLeader.LeaderID, kp.CurrentLeader.LeaderEpoch = p.Leader, p.LeaderEpoch
-				kp.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+				if !p.NullAborted {
+					kp.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{}
+				}
 				if d := p.Diverging; d != nil {
 					kp.DivergingEpoch.Epoch, kp.DivergingEpoch.EndOffset = d.Epoch, d.Start
 				}
