@@ -32,18 +32,21 @@ func (n *Node) handleGroup(ctx context.Context, q wire.Request) wire.Pending {
 		return p
 	}
 	for _, one := range group.Split(q.Body) {
-		p.parts = append(p.parts, n.give(ctx, q, one.ID, one.Body, began))
+		p.parts = append(p.parts, n.give(ctx, q, one, began))
 	}
 	return p
 }
 
 // give asks the coordinator of a group.
-func (n *Node) give(ctx context.Context, q wire.Request, id string, body kmsg.Request, began time.Time) groupPart {
-	c := n.groups.soon(ctx, id, began)
-	if c == nil {
-		return groupPart{answer: group.Refusal(body, kerr.NotCoordinator.Code)}
+func (n *Node) give(ctx context.Context, q wire.Request, one group.OfGroup, began time.Time) groupPart {
+	if code := one.Nameless(); code != 0 {
+		return groupPart{answer: group.Refusal(one.Body, code)}
 	}
-	return c.ask(q, body)
+	c := n.groups.soon(ctx, one.ID, began)
+	if c == nil {
+		return groupPart{answer: group.Refusal(one.Body, kerr.NotCoordinator.Code)}
+	}
+	return c.ask(q, one.Body)
 }
 
 // ask gives the coordinator a request.

@@ -282,6 +282,7 @@ func TestManyGroupsInOneRequest(t *testing.T) {
 	c := newCluster(t, 3, groupSets...)
 	c.create("t", 1, 3)
 	admin := kadm.NewClient(c.client())
+	c.nameless()
 	var ids []string
 	for i := range 8 {
 		id := fmt.Sprintf("g%d", i)
@@ -329,5 +330,30 @@ func TestManyGroupsInOneRequest(t *testing.T) {
 	}
 	if listed, err = admin.ListGroups(c.ctx()); err != nil || len(listed) != 0 {
 		t.Errorf("%d groups listed after their deletion, %v", len(listed), err)
+	}
+}
+
+// nameless asks every broker for what needs the name of a group, without one: as in Kafka, each refuses it, also those that do not coordinate a group of that name.
+func (c *testCluster) nameless() {
+	describe := kmsg.NewPtrConsumerGroupDescribeRequest()
+	describe.Groups = []string{""}
+	for _, tc := range []struct {
+		q    kmsg.Request
+		code func(kmsg.Response) int16
+		want *kerr.Error
+	}{
+		{kmsg.NewPtrJoinGroupRequest(), func(r kmsg.Response) int16 { return r.(*kmsg.JoinGroupResponse).ErrorCode }, kerr.InvalidGroupID},
+		{kmsg.NewPtrSyncGroupRequest(), func(r kmsg.Response) int16 { return r.(*kmsg.SyncGroupResponse).ErrorCode }, kerr.InvalidGroupID},
+		{kmsg.NewPtrHeartbeatRequest(), func(r kmsg.Response) int16 { return r.(*kmsg.HeartbeatResponse).ErrorCode }, kerr.InvalidGroupID},
+		{kmsg.NewPtrLeaveGroupRequest(), func(r kmsg.Response) int16 { return r.(*kmsg.LeaveGroupResponse).ErrorCode }, kerr.InvalidGroupID},
+		{kmsg.NewPtrOffsetDeleteRequest(), func(r kmsg.Response) int16 { return r.(*kmsg.OffsetDeleteResponse).ErrorCode }, kerr.InvalidGroupID},
+		{kmsg.NewPtrConsumerGroupHeartbeatRequest(), func(r kmsg.Response) int16 { return r.(*kmsg.ConsumerGroupHeartbeatResponse).ErrorCode }, kerr.InvalidRequest},
+		{describe, func(r kmsg.Response) int16 { return r.(*kmsg.ConsumerGroupDescribeResponse).Groups[0].ErrorCode }, kerr.InvalidGroupID},
+	} {
+		for i := range c.nodes {
+			if got := tc.code(c.ask(i, tc.q)); got != tc.want.Code {
+				c.t.Errorf("broker %d, %s without a group: %v, want %v", i+1, kmsg.NameForKey(tc.q.Key()), kerr.ErrorForCode(got), tc.want)
+			}
+		}
 	}
 }

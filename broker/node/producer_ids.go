@@ -49,7 +49,11 @@ func (p *producerIDs) take(ctx context.Context) (int64, error) {
 func (n *Node) handleInitProducerID(ctx context.Context, q *kmsg.InitProducerIDRequest) kmsg.Response {
 	resp := q.ResponseKind().(*kmsg.InitProducerIDResponse)
 	resp.ProducerID, resp.ProducerEpoch = -1, -1
-	if q.TransactionalID != nil {
+	switch {
+	case q.TransactionalID != nil && *q.TransactionalID == "", (q.ProducerID == -1) != (q.ProducerEpoch == -1): // as in Kafka; before v3 both are −1
+		resp.ErrorCode = kerr.InvalidRequest.Code
+		return resp
+	case q.TransactionalID != nil:
 		resp.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code // transactions are not served; clients take this as final
 		return resp
 	}

@@ -210,10 +210,30 @@ func TestSingleNode(t *testing.T) {
 			}
 			seen[r.ProducerID] = true
 		}
-		q := kmsg.NewPtrInitProducerIDRequest()
-		q.Version, q.TransactionalID = 4, kmsg.StringPtr("tx")
-		if r := c.ask(0, q).(*kmsg.InitProducerIDResponse); r.ErrorCode != kerr.TransactionalIDAuthorizationFailed.Code {
-			t.Errorf("transactional: %v", kerr.ErrorForCode(r.ErrorCode))
+		for name, tc := range map[string]struct {
+			version int16
+			tx      *string
+			id      int64
+			epoch   int16
+			want    *kerr.Error
+		}{
+			"transactional":            {4, kmsg.StringPtr("tx"), -1, -1, kerr.TransactionalIDAuthorizationFailed},
+			"empty transactional id":   {4, kmsg.StringPtr(""), -1, -1, kerr.InvalidRequest},
+			"the same in v0":           {0, kmsg.StringPtr(""), -1, -1, kerr.InvalidRequest},
+			"id without epoch":         {3, nil, 5, -1, kerr.InvalidRequest},
+			"epoch without id":         {5, nil, -1, 5, kerr.InvalidRequest},
+			"id that v2 does not have": {2, nil, 5, -1, nil},
+			"id and epoch":             {4, nil, 5, 0, nil},
+		} {
+			q := kmsg.NewPtrInitProducerIDRequest()
+			q.Version, q.TransactionalID, q.ProducerID, q.ProducerEpoch = tc.version, tc.tx, tc.id, tc.epoch
+			want := int16(0)
+			if tc.want != nil {
+				want = tc.want.Code
+			}
+			if r := c.ask(0, q).(*kmsg.InitProducerIDResponse); r.ErrorCode != want || (r.ProducerID >= 0) != (want == 0) || (r.ProducerEpoch >= 0) != (want == 0) {
+				t.Errorf("%s: code %d, id %d, epoch %d; want code %d", name, r.ErrorCode, r.ProducerID, r.ProducerEpoch, want)
+			}
 		}
 	})
 	t.Run("metadata", func(t *testing.T) {
@@ -266,6 +286,22 @@ func TestSingleNode(t *testing.T) {
 			}
 			return values["retention.ms"] == "604800000" && values["segment.bytes"] == "5678"
 		})
+		twice := kmsg.NewPtrIncrementalAlterConfigsRequest()
+		twice.Version = 1
+		value := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
+		value.Name, value.Value = "retention.ms", kmsg.StringPtr("5")
+		for _, name := range []string{"t", "none", "t"} {
+			twice.Resources = append(twice.Resources, kmsg.IncrementalAlterConfigsRequestResource{
+				ResourceType: kmsg.ConfigResourceTypeTopic, ResourceName: name, Configs: []kmsg.IncrementalAlterConfigsRequestResourceConfig{value},
+			})
+		}
+		var codes []int16
+		for _, r := range c.ask(0, twice).(*kmsg.IncrementalAlterConfigsResponse).Resources {
+			codes = append(codes, r.ErrorCode)
+		}
+		if want := []int16{kerr.InvalidRequest.Code, kerr.UnknownTopicOrPartition.Code, kerr.InvalidRequest.Code}; !slices.Equal(codes, want) {
+			t.Errorf("a topic named twice: codes %v, want %v", codes, want)
+		}
 		if r, err := admin.AlterTopicConfigsState(c.ctx(), []kadm.AlterConfig{{Name: "no.such.key", Value: kadm.StringPtr("1")}}, "t"); err != nil || !errors.Is(r[0].Err, kerr.InvalidConfig) {
 			t.Errorf("an unknown configuration: %v, %v", r, err)
 		}

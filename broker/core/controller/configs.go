@@ -147,9 +147,19 @@ func (c *Controller) defaultsRequest() kmsg.Request {
 func (e *edit) alterConfigs(r *kmsg.IncrementalAlterConfigsRequest, internal bool) kmsg.Response {
 	resp := r.ResponseKind().(*kmsg.IncrementalAlterConfigsResponse)
 	resp.Resources = []kmsg.IncrementalAlterConfigsResponseResource{}
+	type resource struct {
+		kind kmsg.ConfigResourceType
+		name string
+	}
+	times := map[resource]int{}
+	for _, q := range r.Resources {
+		times[resource{q.ResourceType, q.ResourceName}]++
+	}
 	for _, q := range r.Resources {
 		var p problem
 		switch {
+		case times[resource{q.ResourceType, q.ResourceName}] > 1: // as in Kafka, none of them is carried out
+			p = problem{kerr.InvalidRequest, fmt.Sprintf("%v %q is there more than once, expected each resource once", q.ResourceType, q.ResourceName)}
 		case q.ResourceType == kmsg.ConfigResourceTypeTopic:
 			p = e.alterTopicConfigs(q)
 		case q.ResourceType == kmsg.ConfigResourceTypeBroker && q.ResourceName == "" && internal:

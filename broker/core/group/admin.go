@@ -129,8 +129,6 @@ func (c *Coordinator) deleteGroups(in Request, q *kmsg.DeleteGroupsRequest) {
 	for _, id := range q.Groups {
 		one := kmsg.DeleteGroupsResponseGroup{Group: id}
 		switch g := c.groups[id]; {
-		case id == "":
-			one.ErrorCode = kerr.InvalidGroupID.Code
 		case g == nil:
 			one.ErrorCode = kerr.GroupIDNotFound.Code
 		case !g.empty():

@@ -116,6 +116,12 @@ func NewTopics(list []TopicInfo) *Topics {
 	return t
 }
 
+// has tells whether there is such a partition.
+func (t *Topics) has(at topicPartition) bool {
+	topic := t.ByName[at.topic]
+	return topic != nil && at.partition >= 0 && at.partition < topic.Partitions
+}
+
 // What every host sets alike.
 const (
 	MaxGroups        = 10_000          // of a partition

@@ -102,8 +102,10 @@ func (k *consumerGroup) mayUse(id string, epoch int32, version int16) int16 {
 func checkHeartbeat(q *kmsg.ConsumerGroupHeartbeatRequest) (*kerr.Error, string) {
 	joins := q.MemberEpoch == epochJoin
 	switch {
-	case q.Group == "" || len(q.Group) > maxName:
-		return kerr.InvalidGroupID, "the group's id is empty or too long"
+	case q.Group == "":
+		return kerr.InvalidRequest, "the group's id is empty" // sic: Kafka's code here, INVALID_GROUP_ID elsewhere
+	case len(q.Group) > maxName:
+		return kerr.InvalidGroupID, fmt.Sprintf("the group's id is longer than %d bytes", maxName)
 	case !named(q.InstanceID) || !named(q.RackID) || len(q.MemberID) > maxName:
 		return kerr.InvalidRequest, fmt.Sprintf("an id is empty or longer than %d bytes", maxName)
 	case q.MemberID == "" && (q.Version >= 1 || !joins):

@@ -16,7 +16,7 @@ func TestHeartbeatIsRefused(t *testing.T) {
 		change func(q *kmsg.ConsumerGroupHeartbeatRequest)
 		want   *kerr.Error
 	}{
-		"no group":                {func(q *kmsg.ConsumerGroupHeartbeatRequest) { q.Group = "" }, kerr.InvalidGroupID},
+		"no group":                {func(q *kmsg.ConsumerGroupHeartbeatRequest) { q.Group = "" }, kerr.InvalidRequest},
 		"no member id in v1":      {func(q *kmsg.ConsumerGroupHeartbeatRequest) { q.MemberID = "" }, kerr.InvalidRequest},
 		"epoch −3":                {func(q *kmsg.ConsumerGroupHeartbeatRequest) { q.MemberEpoch = -3 }, kerr.InvalidRequest},
 		"−2 and no instance":      {func(q *kmsg.ConsumerGroupHeartbeatRequest) { q.MemberEpoch = -2 }, kerr.InvalidRequest},

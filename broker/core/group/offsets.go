@@ -328,10 +328,10 @@ func (c *Coordinator) deleteOffsets(in Request, q *kmsg.OffsetDeleteRequest) {
 			one := kmsg.OffsetDeleteResponseTopicPartition{Partition: p.Partition}
 			at := topicPartition{t.Topic, p.Partition}
 			switch {
+			case !c.topics.has(at) && g.offsets[at] == nil:
+				one.ErrorCode = kerr.UnknownTopicOrPartition.Code
 			case subscribed[t.Topic]:
 				one.ErrorCode = kerr.GroupSubscribedToTopic.Code
-			case c.topics.ByName[t.Topic] == nil && g.offsets[at] == nil:
-				one.ErrorCode = kerr.UnknownTopicOrPartition.Code
 			case g.offsets[at] != nil:
 				changes = append(changes, offsetChange{q.Group, at, nil})
 			}

@@ -164,10 +164,19 @@ func TestDeleteGroupsAndOffsets(t *testing.T) {
 	if o := b.committed("b", 0); o != -1 {
 		t.Errorf("offset %d after its deletion", o)
 	}
+	del.Topics = []kmsg.OffsetDeleteRequestTopic{{Topic: "a", Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: 4}, {Partition: -1}}}}
+	r = do[*kmsg.OffsetDeleteResponse](b, del)
+	b.code(kerr.UnknownTopicOrPartition, r.Topics[0].Partitions[0].ErrorCode, "delete of a partition that is not there")
+	b.code(kerr.UnknownTopicOrPartition, r.Topics[0].Partitions[1].ErrorCode, "delete of a negative partition")
+	del.Group = ""
+	b.code(kerr.InvalidGroupID, do[*kmsg.OffsetDeleteResponse](b, del).ErrorCode, "delete for a group without a name")
+	nameless := commitRequest("", -1, "a", 0, 1) // what is committed under no name can be deleted
+	nameless.Group = ""
+	b.code(nil, do[*kmsg.OffsetCommitResponse](b, nameless).Topics[0].Partitions[0].ErrorCode, "commit without a name")
 	groups := kmsg.NewPtrDeleteGroupsRequest()
 	groups.Groups = []string{"g", "nobody", ""}
 	d := do[*kmsg.DeleteGroupsResponse](b, groups)
-	for i, want := range []*kerr.Error{kerr.NonEmptyGroup, kerr.GroupIDNotFound, kerr.InvalidGroupID} {
+	for i, want := range []*kerr.Error{kerr.NonEmptyGroup, kerr.GroupIDNotFound, nil} {
 		b.code(want, d.Groups[i].ErrorCode, "delete "+d.Groups[i].Group)
 	}
 	do[*kmsg.LeaveGroupResponse](b, leaveRequest(ids[0]))

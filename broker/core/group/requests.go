@@ -1,11 +1,29 @@
 package group
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
 
 // OfGroup is the part of a request that is about one group.
 type OfGroup struct {
 	ID   string
 	Body kmsg.Request
+}
+
+// Nameless is the error code with which any broker refuses the request because the group has no name, whoever coordinates it; 0 if it is not refused. As in Kafka, what old consumers
+// did under an empty name goes on: offsets are committed and fetched, and the group is described and deleted.
+func (o OfGroup) Nameless() int16 {
+	if o.ID != "" {
+		return 0
+	}
+	switch o.Body.(type) {
+	case *kmsg.JoinGroupRequest, *kmsg.SyncGroupRequest, *kmsg.HeartbeatRequest, *kmsg.LeaveGroupRequest, *kmsg.OffsetDeleteRequest, *kmsg.ConsumerGroupDescribeRequest:
+		return kerr.InvalidGroupID.Code
+	case *kmsg.ConsumerGroupHeartbeatRequest:
+		return kerr.InvalidRequest.Code
+	}
+	return 0
 }
 
 // Split takes a request apart: its groups may have different coordinators. It gives nothing for ListGroups, which is about all groups of a broker, and for what is no request for a
