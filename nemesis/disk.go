@@ -27,6 +27,8 @@ type Disk interface {
 	Attached() int
 	// Wipe takes the files that one of the patterns matches off the disk, for good, and tells how many. The node must be down.
 	Wipe(globs ...string) (files int, err error)
+	// Replace puts a new disk in the place of this one, which holds what lies in the node's data folder outside of what processes see. The node must be down.
+	Replace() error
 	// Flip turns a bit over of a file that the pattern matches, and tells which. The node must be down.
 	Flip(glob string, pick *rand.Rand) (what string, err error)
 	// Add makes operations go wrong until the ruling ends; the seed is for rules with a chance.

@@ -147,6 +147,8 @@ func (f Fault) wrong(self int, all []Fault, nodes, partitions, clients int) (fie
 		return "bytes_per_second", fmt.Sprintf("nothing for a %s", f.Kind)
 	case f.Kind != LinkClog && f.Shuffle:
 		return "shuffle", fmt.Sprintf("false for a %s", f.Kind)
+	case f.Kind != DiskWipe && f.Whole:
+		return "whole", fmt.Sprintf("false for a %s", f.Kind)
 	case f.Kind.ofCall() && !slices.Contains(seccomp.Calls(), f.Call):
 		return "call", oneOf(seccomp.Calls())
 	case f.Kind.ofCall() && f.Nth < 1:

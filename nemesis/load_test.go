@@ -117,6 +117,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"percent", func(f *Fault) { f.Percent = 5 }},
 		{"bytes_per_second", func(f *Fault) { f.Kind, f.BytesPerSecond = LinkRate, 1000 }},
 		{"bytes_per_second", func(f *Fault) { f.BytesPerSecond = 1 << 20 }},
+		{"whole", func(f *Fault) { f.Whole = true }},
 		{"shuffle", func(f *Fault) { f.Shuffle = true }},
 		{"amount_ms", func(f *Fault) { f.Kind = PacketDelay }},
 		{"amount_ms", func(f *Fault) { f.Kind, f.AmountMS = LinkClog, 5 }},

@@ -37,6 +37,9 @@ type Fault struct {
 	Cut            Cut   `json:"cut,omitzero"` // of a partition, and of what treats packets
 	// Loss is what a power-loss takes; "": each target draws it from the seed. The simulator always draws.
 	Loss lossy.Loss `json:"loss,omitempty"`
+	// Whole, of a disk-wipe: not the logs alone are gone, but the disk, and in its place comes one that has been formatted for the node (systems.Formatter) and is empty but for
+	// that. Of real systems only; the simulator takes the logs.
+	Whole bool `json:"whole,omitempty"`
 	// Call and Nth, from 1, of a crash-at-call or error-at-call; Error of the latter: EIO, if it is empty, ENOSPC, EDQUOT or EINTR.
 	Call  seccomp.Call `json:"call,omitempty"`
 	Nth   int          `json:"nth,omitempty"`
@@ -56,7 +59,7 @@ const (
 
 	// These need a hold on the machine.
 	PowerLoss Kind = "power-loss" // the node dies, and what was not flushed may be gone; healed by a restart
-	DiskWipe  Kind = "disk-wipe"  // the node dies and its logs are gone; healed by a restart with an empty disk
+	DiskWipe  Kind = "disk-wipe"  // the node dies and its logs are gone; healed by a restart without them
 	DiskError Kind = "disk-error" // the next write or flush fails with an I/O error
 	// FlushError fails the next flush with an I/O error. What it should have kept is not kept, and no later flush says so: that is what Linux does.
 	FlushError Kind = "flush-error"

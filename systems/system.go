@@ -204,6 +204,13 @@ type Keeper interface {
 	LogGlob(partition int32) string
 }
 
+// Formatter is what a system offers whose nodes do not start on an empty disk before somebody has prepared it.
+type Formatter interface {
+	// Format puts into the node's data folder, which is empty, what a new disk of the node holds before its first start, as whoever replaces a broken one does. The node is down. An error
+	// says why the node must not go on with a new disk, and then nothing is there.
+	Format(n Node) error
+}
+
 // Prober is what a system offers so that faults can prove their effect: the cheapest exchange of its protocol.
 type Prober interface {
 	// Ping sends one harmless request over conn and reads the whole answer. It needs no role, no session and no state of the

@@ -35,7 +35,9 @@ type Card struct {
 	Anomaly model.Anomaly
 	Allows  string   // what the contract allows, in a sentence
 	Story   []string // what is done to the system, step by step, for people
-	On      []Setup
+	// Spared: the contract permits the anomaly, and these faults do not bring it about.
+	Spared bool
+	On     []Setup
 
 	configure func(*harness.Options)
 	// faults makes the schedule from the system's time-outs; nil: drawn from the seed, of kinds.

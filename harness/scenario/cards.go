@@ -20,8 +20,8 @@ const (
 // Cards are all scenarios.
 func Cards() []Card {
 	return []Card{
-		acks1Isolation, acks1Kills, acksAllIsolation, acksAllFollowersCut, acksAllControlCut, killOfAll, uncleanElection, cleanElection, powerLossOfAll, powerLossOfAllFlushed, kip966Off, kip966On, minISRElsewhere, lostAcksPlain,
-		lostAcksIdempotent, clean,
+		acks1Isolation, acks1Kills, acks1Pause, acks1FollowersCut, acksAllIsolation, acksAllFollowersCut, acksAllControlCut, killOfAll, uncleanElection, cleanElection, emptiedLog, newDisk, powerLossOfAll, powerLossOfAllFlushed,
+		kip966Off, kip966On, minISRElsewhere, lostAcksPlain, lostAcksIdempotent, clean,
 	}
 }
 
@@ -62,6 +62,15 @@ const (
 	enough    = 100 // acknowledged records that a step waits for
 	shortDown = 500 // ms
 )
+
+// all are the numbers of all clients.
+func all() []int {
+	out := make([]int, clients)
+	for i := range out {
+		out[i] = i + 1
+	}
+	return out
+}
 
 // isolation cuts the leader off from all other nodes, together with half of the clients.
 func isolation(t systems.Timers) []nemesis.Fault {
@@ -118,6 +127,45 @@ var acks1Kills = Card{
 				nemesis.Fault{Kind: nemesis.Kill, Start: nemesis.Trigger{Fault: at(2 * i), AfterMS: session(t, 0.2)}, ForMS: session(t, 1.2), Target: nemesis.Target{Role: nemesis.RoleLeader}})
 		}
 		return out
+	},
+}
+
+var acks1Pause = Card{
+	Name:     "acks-1-pause",
+	Question: "With acks=1, what does it cost when the leader stands still while a follower is behind?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows: "With acks=1 a record may be lost at any change of leader; whoever is in the in-sync set may be the next one, however far behind it is.",
+	Story: []string{"The leader is cut off from the follower that would lead next, and from nobody else. Before that one has left the in-sync set, the leader is paused for 3.5 sessions.",
+		"The follower leads without what it has not seen. Then the old leader goes on, and has to give that up."},
+	On: both(Permitted, Permitted, 14*time.Second, 45*time.Second),
+	configure: func(o *harness.Options) {
+		o.Acks, o.Idempotent = 1, false
+	},
+	faults: func(t systems.Timers) []nemesis.Fault {
+		return []nemesis.Fault{
+			{Kind: nemesis.Partition, Start: nemesis.Trigger{AfterMS: begin, AckedMore: enough, GiveUpMS: patience}, ForMS: session(t, 3),
+				Target: nemesis.Target{Role: nemesis.RoleHeir}, Cut: nemesis.Cut{Shape: nemesis.Isolate, Against: nemesis.RoleLeader}},
+			{Kind: nemesis.Pause, Start: nemesis.Trigger{Fault: at(0), AckedMore: enough, GiveUpMS: patience}, ForMS: session(t, 3.5), Target: nemesis.Target{Role: nemesis.RoleLeader}},
+		}
+	},
+}
+
+var acks1FollowersCut = Card{
+	Name:     "acks-1-followers-cut",
+	Question: "With acks=1, what becomes of what a leader acknowledges that has lost its followers and keeps its controller?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked, Spared: true,
+	Allows: "With acks=1 a record may be lost at any change of leader. Here there is none before the followers have everything.",
+	Story: []string{"The leader is cut off from its followers, and from nobody else, until long after they have left the in-sync set; it goes on leading and acknowledging.",
+		"When the set is full again, all clients are cut off from the leader; a session later, whatever it acknowledged being with its followers, it is killed, and another one leads."},
+	On: apart(Held, Held, 16*time.Second, 60*time.Second),
+	configure: func(o *harness.Options) {
+		o.Acks, o.Idempotent = 1, false
+	},
+	faults: func(t systems.Timers) []nemesis.Fault {
+		end := turnover(0, t)
+		quiet := nemesis.Fault{Kind: nemesis.Partition, Start: end.Start, ForMS: session(t, 3), UntilFault: at(2), Target: nemesis.Target{Role: nemesis.RoleLeader}, Cut: nemesis.Cut{Shape: nemesis.ClientLink, Clients: all()}}
+		end.Start, end.Target = nemesis.Trigger{Fault: at(1), AfterMS: session(t, 1)}, nemesis.Target{Role: nemesis.RoleSame}
+		return []nemesis.Fault{alone(nemesis.Cut{Shape: nemesis.Isolate, Against: nemesis.RoleFollowers})(t)[0], quiet, end}
 	},
 }
 
@@ -204,6 +252,44 @@ var cleanElection = Card{
 	faults:    lastReplica,
 }
 
+// lastDisk leaves the leader alone in the in-sync set, lets it acknowledge, and takes its logs from it, or the whole disk. The followers return at that moment.
+func lastDisk(whole bool) func(systems.Timers) []nemesis.Fault {
+	return func(t systems.Timers) []nemesis.Fault {
+		out := lastReplica(t)
+		out[1].Kind, out[1].Whole, out[1].ForMS = nemesis.DiskWipe, whole, shortDown
+		return out
+	}
+}
+
+var lastDiskStory = []string{"Both followers are killed; the leader is left alone in the in-sync set and goes on acknowledging (min.insync.replicas=1).",
+	"The leader is killed, and the followers return, with all that was acknowledged while they were there."}
+
+var emptiedLog = Card{
+	Name:     "last-replica-emptied",
+	Question: "And if the last member of the in-sync set comes back with an empty log?",
+	Claim:    model.NoLoss, Anomaly: model.LostAcked,
+	Allows: "What was acknowledged is kept as long as the disk of the last member of the in-sync set is. Without eligible leader replicas (KIP-966) it leads again, empty, and the others throw away what they have.",
+	Story:  append(slices.Clone(lastDiskStory), "The folder of the leader's partition is gone when it is back half a second later; the rest of its disk is as it was.", "When all is well again, whoever leads is killed."),
+	On:     only(kafka, apart(Permitted, Permitted, 0, 70*time.Second, "elr", "off")),
+	configure: func(o *harness.Options) {
+		o.MinISR = 1
+	},
+	faults: lastDisk(false),
+}
+
+var newDisk = Card{
+	Name:     "last-replica-new-disk",
+	Question: "And if it comes back with a new disk?",
+	Claim:    model.Liveness, Anomaly: model.UnavailableAfterHeal,
+	Allows: "Its loss is permitted, and so is a partition that nobody leads until somebody elects a copy that is not in sync: nobody there has everything that was acknowledged. What the others have is not lost.",
+	Story:  append(slices.Clone(lastDiskStory), "The whole disk of the leader is gone when it is back half a second later; in its place is a new one, formatted, with another directory.id."),
+	On:     only(kafka, apart(Permitted, Permitted, 0, 40*time.Second)),
+	configure: func(o *harness.Options) {
+		o.MinISR = 1
+	},
+	faults: func(t systems.Timers) []nemesis.Fault { return lastDisk(true)(t)[:2] },
+}
+
 // blackout takes the power of all nodes at once, and everything that was not flushed.
 func blackout(t systems.Timers) []nemesis.Fault {
 	return []nemesis.Fault{{Kind: nemesis.PowerLoss, Start: nemesis.Trigger{AfterMS: 2 * begin, AckedMore: 2 * enough, GiveUpMS: patience}, ForMS: shortDown, Loss: lossy.LoseAll,
@@ -287,10 +373,7 @@ var minISRElsewhere = Card{
 // lostAcks loses acknowledgements on their way to all clients and then kills the leader, so that clients try again elsewhere; three times. The connections are reset at the heal: else an
 // answer that a proxy has held would come through after all.
 func lostAcks(t systems.Timers) []nemesis.Fault {
-	cut := nemesis.Cut{Shape: nemesis.ClientLink, Answers: true, Reset: true}
-	for c := 1; c <= clients; c++ {
-		cut.Clients = append(cut.Clients, c)
-	}
+	cut := nemesis.Cut{Shape: nemesis.ClientLink, Clients: all(), Answers: true, Reset: true}
 	var out []nemesis.Fault
 	for i := range 3 {
 		start := nemesis.Trigger{AfterMS: begin, AckedMore: enough, GiveUpMS: patience}

@@ -55,6 +55,21 @@ func (f *FS) Wipe(globs ...string) (files int, err error) {
 	return files, nil
 }
 
+// Replace puts a new disk in the place of this one: everything on it is gone, for good, and what lies in the folder where processes see it counts as flushed, as at the first
+// Attach. The node's processes must be gone.
+func (f *FS) Replace() error {
+	f.endMount()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.commit(f.journal)
+	f.journal = nil
+	for _, name := range slices.Sorted(maps.Keys(f.root.names)) {
+		f.edit(f.root, name, nil)
+	}
+	f.taken = true
+	return f.takeFolder(f.root, f.dir)
+}
+
 // Flip turns one bit over, on the medium, of a file that the pattern matches: any bit of all of them is as likely as any other. The node's processes must be gone, because the kernel may have the
 // bit in its cache. It tells which one it was; an error if there is none.
 func (f *FS) Flip(glob string, pick *rand.Rand) (what string, err error) {

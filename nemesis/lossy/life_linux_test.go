@@ -59,6 +59,34 @@ func TestAWipeLasts(t *testing.T) {
 	}
 }
 
+func TestANewDiskHoldsWhatLiesInItsFolder(t *testing.T) {
+	needed(t)
+	f, dir := made(t, Options{})
+	ran(t, f, "script", dir, "write a 0 x", "flush a", "mkdir log-1", "write log-1/b 0 y")
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Fatalf("outside of the mount lies %v, %v; expected nothing", left, err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "fresh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "fresh", "meta"), []byte("id=2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Replace(); err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := f.PowerLoss(LoseAll, rand.New(rand.NewPCG(1, 1))); err != nil || lost.Names > 0 || lost.Files > 0 {
+		t.Errorf("a new disk has lost %v, %v; expected that what was on it counts as flushed", lost, err)
+	}
+	if got := ran(t, f, "script", dir, "list .", "read fresh/meta", "write a 0 z", "read a"); got != "fresh\nfresh/meta=id=2\nwrote\na=z" {
+		t.Errorf("on the new disk: %q", got)
+	}
+	left, err := os.ReadDir(f.back)
+	if err != nil || len(left) != 2 {
+		t.Errorf("the backing folder holds %v, %v; expected two files", left, err)
+	}
+}
+
 func TestDamageOnTheMedium(t *testing.T) {
 	needed(t)
 	f, dir := made(t, Options{})

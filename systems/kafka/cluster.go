@@ -35,6 +35,7 @@ type Cluster struct {
 	set     Settings
 	in      install.Installation
 	keepELR bool
+	id      string // of the cluster, once it is formatted
 	nodes   []*node
 	asked   kafkaproto.Cluster
 }
@@ -45,6 +46,8 @@ var (
 	_ systems.Linter   = (*Cluster)(nil)
 	_ systems.Unlinked = (*Cluster)(nil)
 	_ systems.Fragile  = (*Cluster)(nil)
+
+	_ systems.Formatter = (*Cluster)(nil)
 )
 
 // node is one JVM.
@@ -130,12 +133,9 @@ func New(o systems.Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Spare implements systems.Fragile. A controller whose log is gone may vote twice, which its quorum does not claim to survive; and whoever ends by itself is taken for
-// broken by the harness, while Kafka does just that, as it says, when its only folder fails.
+// Spare implements systems.Fragile. Whoever ends by itself is taken for broken by the harness, while Kafka does just that, as it says, when its only folder fails.
 func (c *Cluster) Spare(kind string) string {
 	switch kind {
-	case "disk-wipe":
-		return "a node of Kafka does not start on an empty disk before somebody has formatted it"
 	case "disk-error", "flush-error", "disk-full", "error-at-call":
 		return "a node of Kafka whose only data folder fails ends by itself, and stays down until somebody starts it"
 	}

@@ -10,9 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"ackproof/systems"
 )
 
 // formatBound is for Kafka's own tool, a JVM of 3 s on an idle machine.
@@ -25,17 +28,40 @@ func (c *Cluster) format(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cluster := randomID()
+	c.id = randomID()
 	for _, n := range c.nodes {
-		if err := os.CopyFS(n.logs, os.DirFS(template)); err != nil {
-			return fmt.Errorf("kafka: copy the formatted folder to %s: %w", n.Name(), err)
-		}
-		meta := fmt.Sprintf("version=1\ncluster.id=%s\nnode.id=%d\ndirectory.id=%s\n", cluster, n.ID(), randomID())
-		if err := os.WriteFile(filepath.Join(n.logs, metaFile), []byte(meta), 0o644); err != nil {
-			return fmt.Errorf("kafka: format the folder of %s: %w", n.Name(), err)
+		if err := c.fill(n, template); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// fill puts the formatted folder into that of the node, as a folder of its own: each that is made has another id.
+func (c *Cluster) fill(n *node, template string) error {
+	if err := os.CopyFS(n.logs, os.DirFS(template)); err != nil {
+		return fmt.Errorf("kafka: copy the formatted folder to %s: %w", n.Name(), err)
+	}
+	meta := fmt.Sprintf("version=1\ncluster.id=%s\nnode.id=%d\ndirectory.id=%s\n", c.id, n.ID(), randomID())
+	if err := os.WriteFile(filepath.Join(n.logs, metaFile), []byte(meta), 0o644); err != nil {
+		return fmt.Errorf("kafka: format the folder of %s: %w", n.Name(), err)
+	}
+	return nil
+}
+
+// Format implements systems.Formatter. A controller whose log is gone may vote twice, which its quorum does not claim to survive.
+func (c *Cluster) Format(of systems.Node) error {
+	i := slices.IndexFunc(c.nodes, func(n *node) bool { return n.ID() == of.ID() })
+	switch {
+	case i < 0:
+		return fmt.Errorf("kafka: format the disk of %s: it is no node of this cluster", of.Name())
+	case c.id == "":
+		return fmt.Errorf("kafka: format the disk of %s: the cluster has not been started yet", of.Name())
+	case c.nodes[i].role != brokerOnly:
+		return fmt.Errorf("kafka: format the disk of %s: it is a controller, and one that has forgotten its votes may vote twice; expected a broker beside controllers of their own (setting controllers)", of.Name())
+	}
+	_, features := c.features()
+	return c.fill(c.nodes[i], c.formatted(features))
 }
 
 const metaFile = "meta.properties"
@@ -62,10 +88,15 @@ func (c *Cluster) features() (flags []string, name string) {
 	return []string{"--feature", "eligible.leader.replicas.version=0"}, "no-elr"
 }
 
+// formatted is where the formatted folder for a set of features is kept.
+func (c *Cluster) formatted(features string) string {
+	return filepath.Join(c.in.Lasting, "formatted-"+features)
+}
+
 // template gives a formatted folder without its file of ids, made by Kafka's own tool unless it is there already.
 func (c *Cluster) template(ctx context.Context) (string, error) {
 	flags, name := c.features()
-	final := filepath.Join(c.in.Lasting, "formatted-"+name)
+	final := c.formatted(name)
 	if _, err := os.Stat(final); err == nil {
 		return final, nil
 	}

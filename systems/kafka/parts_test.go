@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"encoding/base64"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -158,7 +159,7 @@ func TestContractAndWarnings(t *testing.T) {
 func TestFaultsThatWouldShowNothing(t *testing.T) {
 	c := made(t, "4.4.0", options(t.TempDir()))
 	for _, k := range nemesis.AllKinds() {
-		spared := slices.Contains([]nemesis.Kind{nemesis.DiskWipe, nemesis.DiskError, nemesis.FlushError, nemesis.DiskFull, nemesis.ErrorAtCall}, k)
+		spared := slices.Contains([]nemesis.Kind{nemesis.DiskError, nemesis.FlushError, nemesis.DiskFull, nemesis.ErrorAtCall}, k)
 		if why := c.Spare(string(k)); (why != "") != spared {
 			t.Errorf("%s: %q, expected a reason: %t", k, why, spared)
 		}
@@ -265,5 +266,37 @@ func TestTheFormattedFolderIsCopiedAndNamed(t *testing.T) {
 		if readFile(t, filepath.Join(n.logs, "__cluster_metadata-0", "00000000000000000000-0000000000.checkpoint")) != "levels" {
 			t.Errorf("%s has not what the tool wrote", n.Name())
 		}
+	}
+}
+
+func TestANewDiskIsFormattedWithAnIDOfItsOwn(t *testing.T) {
+	c := made(t, "3.9.1", with(options(t.TempDir()), "controllers", "1"))
+	c.in.Lasting = t.TempDir()
+	write(t, filepath.Join(c.in.Lasting, "formatted-plain", "bootstrap.checkpoint"), "levels")
+	broker, controller := c.nodes[0], c.nodes[len(c.nodes)-1]
+	if err := c.Format(broker); err == nil {
+		t.Error("a disk was formatted for a cluster that has no id yet")
+	}
+	if err := c.format(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := strings.Split(readFile(t, filepath.Join(broker.logs, metaFile)), "\n")
+	if err := os.RemoveAll(broker.logs); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Format(broker); err != nil {
+		t.Fatal(err)
+	}
+	after := strings.Split(readFile(t, filepath.Join(broker.logs, metaFile)), "\n")
+	for i, line := range before {
+		if same := line == after[i]; same == strings.HasPrefix(line, "directory.id=") {
+			t.Errorf("%q, was %q; expected another directory.id and nothing else", after[i], line)
+		}
+	}
+	if readFile(t, filepath.Join(broker.logs, "bootstrap.checkpoint")) != "levels" {
+		t.Error("the new disk has not what the tool wrote")
+	}
+	if err := c.Format(controller); err == nil || !strings.Contains(err.Error(), "vote twice") {
+		t.Errorf("error %v, expected that a controller is refused", err)
 	}
 }
