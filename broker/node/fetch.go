@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -26,6 +27,7 @@ type fetch struct {
 	deadline time.Time
 	woken    chan struct{} // holds one wake-up
 	waits    bool          // registered
+	late     atomic.Bool   // it has waited long enough for records to come with its news
 }
 
 // fetchSlot is one partition of a fetch; it is the token of its inputs.
@@ -143,6 +145,7 @@ func (f *fetch) try(last bool) bool {
 		// A follower registers in the same step, since its replica knows what is news to it. A consumer may want more than one batch, so it registers
 		// later.
 		ask.Wait = !last && ask.Replica >= 0
+		ask.Patient = !f.late.Load()
 		s.replica.step(ask)
 		n, stop := s.take(left)
 		left, got = left-n, got+n

@@ -57,6 +57,7 @@ type Node struct {
 	producers  producerIDs
 	applier    *applier
 	groups     groups
+	late       lateNews
 
 	image        atomic.Pointer[controller.Image] // newest
 	imageNews    news
@@ -285,6 +286,7 @@ func (n *Node) hooks() replicaHooks {
 	return replicaHooks{
 		self:     n.cfg.NodeID,
 		alterISR: n.alterer.add,
+		late:     &n.late,
 		role: func(r *replica) {
 			n.fetchers.kick(n.running, r)
 			if r.topic == group.Topic {

@@ -46,6 +46,7 @@ type replicaHooks struct {
 	offline  func(*replica, error) // the storage failed
 	rebuilt  func(*replica)        // a rebuilding copy is in sync again
 	note     func(string, *replica)
+	late     *lateNews // fetches with nothing but a newer high watermark to tell
 }
 
 func newReplica(key partitionKey, topic string, core *partition.Replica, log storage.Log, hooks replicaHooks) *replica {
@@ -141,6 +142,8 @@ func (r *replica) deliver(out *outcome) {
 			e.Token.(*fetchSlot).reply = e
 		case partition.Wake:
 			e.Token.(*fetchSlot).fetch.wake()
+		case partition.News:
+			r.hooks.late.add(e.Token.(*fetchSlot).fetch)
 		case partition.OffsetReply:
 			*e.Token.(*partition.OffsetReply) = e
 		case partition.EpochEndReply:

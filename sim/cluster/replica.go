@@ -78,6 +78,8 @@ func (r *replica) step(in partition.Input) {
 			e.Token.(fetchToken).answer(e)
 		case partition.Wake:
 			e.Token.(fetchToken).wake()
+		case partition.News:
+			e.Token.(*fetchSlot).fetch.news()
 		case partition.OffsetReply:
 			*e.Token.(*partition.OffsetReply) = e
 		case partition.EpochEndReply:

@@ -290,6 +290,7 @@ type fetch struct {
 	timer    *world.Event
 	woken    bool
 	waiting  bool
+	late     bool // it has news for a follower and waits no longer
 }
 
 // fetchSlot is one partition of a fetch; it is the token of its inputs.
@@ -349,6 +350,13 @@ func (f *fetch) answer() {
 	f.c.Reply(f.resp)
 }
 
+// news is told of a newer high watermark, within a step of its own or of another's. Here it is answered at once: the pause of a real broker (host.NewsPause) is one of the delays that the
+// network has anyway.
+func (f *fetch) news() {
+	f.late = true
+	f.wake()
+}
+
 // wake is called in the midst of another step: the look comes behind it.
 func (f *fetch) wake() {
 	if !f.woken {
@@ -387,11 +395,11 @@ func (f *fetch) try(last bool) bool {
 	for _, s := range f.slots {
 		ask := s.ask
 		ask.Token = s
-		ask.Wait = !last && ask.Replica >= 0
+		ask.Wait, ask.Patient = !last && ask.Replica >= 0, !f.late
 		s.replica.step(ask)
 		n, stop := s.take(left)
 		left, got = left-n, got+n
-		enough = enough || stop || (ask.Wait && !s.reply.Registered)
+		enough = enough || stop || (ask.Wait && (!s.reply.Registered || f.late))
 	}
 	if enough || got >= f.minBytes {
 		f.cancel()

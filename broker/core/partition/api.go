@@ -52,6 +52,8 @@ type (
 		LogStart         int64 // follower: its own log start (R25), −1 unknown
 		LeaderOnly       bool  // consumer of a version before KIP-392: followers refuse
 		Wait             bool
+		// Patient, with Wait: a newer high watermark alone is no reason to answer a follower at once. It is registered all the same, and News tells of it.
+		Patient bool
 	}
 	// CancelFetch forgets a registered token.
 	CancelFetch struct{ Token Token }
@@ -184,6 +186,9 @@ type (
 	}
 	// Wake: a registered fetch may find more now. The token is no longer registered.
 	Wake struct{ Token Token }
+	// News: there is a newer high watermark for a follower that is patient. Its token stays registered, and gets no more News. The shell answers a moment later, if no Wake comes first:
+	// a leader with a steady stream of records tells of the last one's commit with the next record, and not in an answer of its own.
+	News struct{ Token Token }
 	// OffsetReply ends a ListOffsets.
 	OffsetReply struct {
 		Token       Token
@@ -225,6 +230,7 @@ func (Checkpoint) effect()    {}
 func (ProduceReply) effect()  {}
 func (FetchReply) effect()    {}
 func (Wake) effect()          {}
+func (News) effect()          {}
 func (OffsetReply) effect()   {}
 func (EpochEndReply) effect() {}
 func (DeleteReply) effect()   {}

@@ -1,8 +1,6 @@
 package partition
 
 import (
-	"slices"
-
 	"ackproof/broker/fault"
 	"ackproof/broker/record"
 	"ackproof/broker/storage"
@@ -11,7 +9,10 @@ import (
 func one(b record.Batch) []record.Batch { return []record.Batch{b} }
 
 // waitingFetch is a registered fetch. It is registered in the step that found nothing, so that no wake-up falls between (R6).
-type waitingFetch struct{ in Fetch }
+type waitingFetch struct {
+	in   Fetch
+	told bool // that there is News
+}
 
 // Kafka's special timestamps of ListOffsets.
 const (
@@ -99,45 +100,63 @@ func (r *Replica) fetch(in Fetch) {
 			known = in.KnownHW
 		}
 		reply.HighWatermark = r.hw // the fetch itself may have moved it
-		news := r.hw > known || r.start > p.toldStart
+		later := r.hw > known && in.Patient
+		news := r.hw > known && !in.Patient || r.start > p.toldStart
 		reply.UpTo = end
 		if in.Wait && in.Offset == end && !news {
-			r.fetches = append(r.fetches, waitingFetch{in})
+			r.fetches = append(r.fetches, waitingFetch{in, later})
 			reply.Registered = true
 		}
-		if in.Wait || reply.UpTo > in.Offset {
+		switch {
+		case reply.Registered && later:
+			p.toldHW = known
+		case in.Wait, reply.UpTo > in.Offset:
 			p.toldHW, p.toldStart = r.hw, r.start // an empty answer without Wait may not be sent at all
 		}
 		r.emit(reply)
+		if reply.Registered && later {
+			r.emit(News{in.Token})
+		}
 		return
 	}
 	// R21: between high watermark and log end there is nothing to see yet, which is no error.
 	reply.UpTo = max(in.Offset, bound)
 	if in.Wait && reply.UpTo == in.Offset {
-		r.fetches = append(r.fetches, waitingFetch{in})
+		r.fetches = append(r.fetches, waitingFetch{in: in})
 		reply.Registered = true
 	}
 	r.emit(reply)
 }
 
-// wakeReady wakes the fetches that may find something now.
+// wakeReady wakes the fetches that may find something now, and tells patient followers of a newer high watermark.
 func (r *Replica) wakeReady() {
 	if len(r.fetches) == 0 {
 		return
 	}
-	r.fetches = slices.DeleteFunc(r.fetches, func(w waitingFetch) bool {
+	stay := r.fetches[:0]
+	for _, w := range r.fetches {
 		ready := w.in.Offset < r.start
 		if w.in.Replica >= 0 {
 			p := r.lead.progress[w.in.Replica]
-			ready = ready || p == nil || r.end > w.in.Offset || r.hw > p.toldHW || r.start > p.toldStart
+			ready = ready || p == nil || r.end > w.in.Offset || r.start > p.toldStart
+			if !ready && r.hw > p.toldHW {
+				ready = !w.in.Patient
+				if w.in.Patient && !w.told {
+					w.told = true
+					r.emit(News{w.in.Token})
+				}
+			}
 		} else {
 			ready = ready || r.hw > w.in.Offset || (r.end > w.in.Offset && fault.On(fault.FetchAboveHW))
 		}
 		if ready {
 			r.emit(Wake{w.in.Token})
+		} else {
+			stay = append(stay, w)
 		}
-		return ready
-	})
+	}
+	clear(r.fetches[len(stay):])
+	r.fetches = stay
 }
 
 // wakeAll wakes every registered fetch: the role has changed.

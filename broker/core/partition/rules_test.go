@@ -237,6 +237,50 @@ func TestR6WaitingFetchIsWoken(t *testing.T) {
 	}
 }
 
+// TestNews: to a patient follower a newer high watermark alone is told once, records and a deletion end its wait as ever; and who is not patient is answered.
+func TestNews(t *testing.T) {
+	b := leading(t)
+	fetch := func(id int32, offset, knownHW int64, patient bool) FetchReply {
+		return b.fetch(Fetch{Token: id, Replica: id, ReplicaEpoch: int64(id) + 10, LeaderEpoch: 5, LastFetchedEpoch: b.r.epochs.last(offset), Offset: offset, KnownHW: knownHW, Wait: true, Patient: patient})
+	}
+	registered := func(id int32, offset, knownHW int64) {
+		t.Helper()
+		b.in(Fetch{Token: id, Replica: id, ReplicaEpoch: int64(id) + 10, LeaderEpoch: 5, LastFetchedEpoch: b.r.epochs.last(offset), Offset: offset, KnownHW: knownHW, Wait: true, Patient: true})
+	}
+	b.produce("a", 1, 0)
+	b.took()
+	fetch(2, 1, 0, true)
+	fetch(3, 0, 0, true)
+	b.took() // the first answer tells of the log start
+	equal(t, "nothing new for 2", fetch(2, 1, 0, true).Registered, true)
+	registered(3, 1, 0) // commits
+	out := b.took()
+	equal(t, "who commits is registered, and both are told", out, []Effect{
+		News{int32(2)},
+		FetchReply{Token: int32(3), Offset: 1, UpTo: 1, HighWatermark: 1, Registered: true, Leader: -1, LeaderEpoch: -1},
+		News{int32(3)},
+	})
+	b.produce("b", 2, 0)
+	b.took()
+	b.in(CancelFetch{Token: int32(2)})
+	fetch(2, 3, 1, true)
+	fetch(3, 2, 1, true)
+	b.follower(3, 2)
+	equal(t, "told of the second", only[News](b).Token, any(int32(2)))
+	b.follower(3, 3)
+	b.none("told already")
+	b.in(CancelFetch{Token: int32(2)})
+	registered(2, 3, 2) // has the records, lacks the news of the last
+	equal(t, "told of what is known before it waits", only[News](b).Token, any(int32(2)))
+	b.in(CancelFetch{Token: int32(2)})
+	b.took()
+	equal(t, "who is not patient is answered", fetch(2, 3, 2, false).Registered, false)
+	b.took()
+	equal(t, "registered again", fetch(2, 3, 3, true).Registered, true)
+	b.in(DeleteRecords{Token: "d", Offset: 1, Deadline: b.now.Add(time.Second)})
+	equal(t, "a deletion is not put off", only[Wake](b).Token, any(int32(2)))
+}
+
 func TestR10EpochsAreCheckedBothWays(t *testing.T) {
 	b := leading(t)
 	for epoch, code := range map[int32]int16{-1: 0, 5: 0, 4: codeFencedLeaderEpoch, 6: codeUnknownLeaderEpoch} {
