@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -69,12 +70,15 @@ func (a *alterer) run(ctx context.Context) {
 				return
 			}
 			if fate == unanswered {
-				for _, p := range batch {
+				batch = slices.DeleteFunc(batch, func(p proposed) bool {
+					if host.Resigns(p.alter) {
+						return false
+					}
 					p.r.step(partition.ISRUnanswered{LeaderEpoch: p.alter.LeaderEpoch})
-				}
-				break
+					return true
+				})
 			}
-			batch = still(batch)
+			batch = a.still(batch)
 		}
 	}
 }
@@ -87,9 +91,16 @@ func take(batch []proposed, r *replica) []proposed {
 }
 
 // still keeps the proposals that are worth sending: no newer one has come and the replica still leads that epoch.
-func still(batch []proposed) []proposed {
+func (a *alterer) still(batch []proposed) []proposed {
 	var out []proposed
+	v := a.n.view.Load()
 	for _, p := range batch {
+		if host.Resigns(p.alter) {
+			if host.StillElected(v.Image, a.n.cfg.NodeID, p.r.key.topic, p.r.key.partition, p.alter) {
+				out = append(out, p)
+			}
+			continue
+		}
 		p.r.mu.Lock()
 		s, newer := p.r.core.Status(), p.r.alter != nil
 		p.r.mu.Unlock()

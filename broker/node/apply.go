@@ -29,6 +29,30 @@ type applier struct {
 // applyAtOnce is how many replicas are opened, or told of their new state, side by side: it is mostly waiting for the disk, which flushes many files in little more time than one.
 const applyAtOnce = 64
 
+// job is a partition whose replica is to be told something.
+type job struct {
+	t    *controller.Topic
+	p    *controller.Partition
+	key  partitionKey
+	name string   // of its folder
+	f    *folder  // that is to be opened, nil for a new one
+	r    *replica // nil until it is open
+}
+
+// sideBySide does something with many jobs at the same time.
+func sideBySide(jobs []job, do func(*job)) {
+	turns := make(chan struct{}, applyAtOnce)
+	var all sync.WaitGroup
+	for i := range jobs {
+		turns <- struct{}{}
+		all.Go(func() {
+			do(&jobs[i])
+			<-turns
+		})
+	}
+	all.Wait()
+}
+
 // run applies images until ctx ends. Images of before this run's registration are not applied: what they say about this broker was said to the
 // process before it (R19), and a folder may belong to a topic that they do not know yet (R24).
 func (a *applier) run(ctx context.Context) error {
@@ -77,8 +101,7 @@ func (a *applier) apply(v *view) error {
 			}
 		}
 	}
-	turns := make(chan struct{}, applyAtOnce)
-	var all sync.WaitGroup
+	var jobs []job
 	for _, name := range v.names() {
 		t := v.Topics[name]
 		if same && a.last.Topics[name] == t {
@@ -88,33 +111,29 @@ func (a *applier) apply(v *view) error {
 			if !slices.Contains(p.Replicas, n.cfg.NodeID) {
 				continue
 			}
-			key := partitionKey{t.ID, int32(i)}
-			r := n.replicas.get(key)
-			if r != nil && same && a.last.hasPartition(t, i) {
+			j := job{t: t, p: p, key: partitionKey{t.ID, int32(i)}, name: partitionFolder(name, int32(i))}
+			j.r = n.replicas.get(j.key)
+			if j.r != nil && same && a.last.hasPartition(t, i) {
 				continue // one change in a topic of a thousand partitions is one change
 			}
-			name := partitionFolder(name, key.partition)
-			var f *folder
-			if r == nil {
-				f = a.claim(name)
+			if j.r == nil {
+				j.f = a.claim(j.name)
 			}
-			all.Go(func() {
-				turns <- struct{}{}
-				defer func() { <-turns }()
-				if r == nil {
-					var err error
-					if r, err = a.open(t, key, p, name, f); err != nil {
-						// One partition that cannot be opened shall not take the others away: it is answered as if it were not here.
-						n.log.Error("could not open the log of a partition", "partition", name, "error", err, "again_in", repairPause)
-						return
-					}
-					n.replicas.put(r)
-				}
-				r.give(v, t, p)
-			})
+			jobs = append(jobs, j)
 		}
 	}
-	all.Wait()
+	sideBySide(jobs, func(j *job) {
+		if j.r == nil {
+			a.open(j)
+		}
+	})
+	a.remember(jobs)
+	sideBySide(jobs, func(j *job) {
+		if j.r != nil {
+			n.replicas.put(j.r)
+			j.r.give(v, j.t, j.p)
+		}
+	})
 	if !a.first {
 		if err := a.dropUnclaimed(); err != nil {
 			return err
@@ -182,7 +201,8 @@ func (r *replica) give(v *view, t *controller.Topic, p *controller.Partition) {
 	if r.rebuilding.Load() {
 		switch {
 		case p.Leader == self && v.Config(t, "unclean.leader.election.enable") != "true":
-			r.hooks.note("this copy was lost and is not complete again, but it was elected; the partition stays offline", r)
+			r.hooks.note("this copy was lost and is not complete again, but it was elected; it resigns", r)
+			r.resign(p)
 			return
 		case p.Leader != self && slices.Contains(p.ISR, self):
 			r.hooks.rebuilt(r)
@@ -191,29 +211,65 @@ func (r *replica) give(v *view, t *controller.Topic, p *controller.Partition) {
 	r.step(partition.Assign{State: host.StateOf(v.Image, t, p)})
 }
 
-// open makes the replica of a partition on its folder: the one that was found at start, one that could not be opened before, or (f is nil) a new one.
-func (a *applier) open(t *controller.Topic, key partitionKey, p *controller.Partition, name string, f *folder) (*replica, error) {
-	n := a.n
-	if f != nil && !host.Owns(t, f.topic) {
+// open makes the replica of a job on its folder: the one that was found at start, one that could not be opened before, or (f is nil) a new one. One that
+// cannot be opened shall not take the others away: it is answered as if it were not here, and tried again.
+func (a *applier) open(j *job) {
+	var err error
+	if j.f != nil && !host.Owns(j.t, j.f.topic) {
 		// R24: the folder is of an earlier topic of this name, which is gone.
-		if err := a.drop(f); err != nil {
-			return nil, err
+		if err = a.drop(j.f); err == nil {
+			j.f = nil
 		}
-		f = nil
 	}
-	if f == nil {
-		// No folder, though the partition counted on this copy before this broker was started: the disk was lost.
-		self := n.cfg.NodeID
-		lost := !a.first && p.LeaderEpoch > 0 && (p.Leader == self || p.LastKnownLeader == self || slices.Contains(p.ELR, self))
-		f = &folder{name: name, topic: t.ID, rebuild: lost}
+	if err == nil {
+		if j.f == nil {
+			j.f = &folder{name: j.name, topic: j.t.ID, rebuild: a.lost(j)}
+		}
+		j.r, err = a.n.openFolder(j.t, j.key, j.f)
 	}
-	r, err := n.openFolder(t, key, f)
 	if err != nil {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.failed[name] = f
+		a.later(j, err)
 	}
-	return r, err
+}
+
+// lost tells whether the partition, whose folder is missing, had one here before this broker was started, and counted on it.
+func (a *applier) lost(j *job) bool {
+	self := a.n.cfg.NodeID
+	return !a.first && j.p.LeaderEpoch > 0 && (j.p.Leader == self || j.p.LastKnownLeader == self || slices.Contains(j.p.ELR, self)) && a.n.store.made.has(j.key)
+}
+
+// later puts a job off whose replica could not be opened.
+func (a *applier) later(j *job, err error) {
+	a.n.log.Error("could not open the log of a partition", "partition", j.name, "error", err, "again_in", repairPause)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed[j.name] = j.f
+}
+
+// remember puts the partitions that have been opened on the list of those that were made, before they do anything. Those for which that fails are closed, to be tried again.
+func (a *applier) remember(jobs []job) {
+	made := a.n.store.made
+	var keys []partitionKey
+	for _, j := range jobs {
+		if j.r != nil || made.keys[j.key] || j.f != nil && j.f.rebuild {
+			keys = append(keys, j.key)
+		}
+	}
+	put := made.add
+	if !a.first {
+		put = made.replace // of what was on it, only what still is
+	}
+	err := put(keys)
+	if err == nil {
+		return
+	}
+	for i := range jobs {
+		if j := &jobs[i]; j.r != nil && a.n.replicas.get(j.key) == nil {
+			_ = j.r.log.Close(false) // it is empty, or as it was
+			j.r = nil
+			a.later(j, err)
+		}
+	}
 }
 
 // openFolder opens the log in a folder, if it is not open yet. f says afterwards what is left to do if that fails.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"ackproof/broker/core/controller"
 	"ackproof/broker/core/host"
 	"ackproof/broker/core/partition"
 	"ackproof/broker/storage"
@@ -226,6 +227,15 @@ func (r *replica) status() partition.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.core.Status()
+}
+
+// resign gives up an office that this replica never took.
+func (r *replica) resign(p *controller.Partition) {
+	a := host.Resignation(p)
+	r.mu.Lock()
+	r.alter = &a
+	r.mu.Unlock()
+	r.hooks.alterISR(r)
 }
 
 // takeAlter takes the AlterISR that waits, nil if there is none.

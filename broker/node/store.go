@@ -27,6 +27,7 @@ import (
 //
 //	node.json      whose folder this is: cluster and node id
 //	clean          written last by a clean stop, with the broker epoch; removed durably before anything else happens (R23)
+//	partitions     which partitions' folders were made here
 //	raft/          the control plane's log
 //	<topic>-<n>/   a partition's log, with topic.id beside it (R24), and `rebuilding` while the copy is known to be incomplete
 //	deleted/       partitions' folders on their way out
@@ -36,6 +37,7 @@ type store struct {
 	openAt   func(dir string) (storage.Log, error) // opens or makes a partition's log
 	log      *slog.Logger
 	previous int64 // broker epoch of the clean stop before, −1 if the last stop was not clean
+	made     *made
 
 	asked    atomic.Int64 // times that flushNames has been called
 	flushing sync.Mutex   // guards flushed, and is held over the flush
@@ -83,6 +85,11 @@ func openStore(cfg Config, cacheBytes int, log *slog.Logger) (*store, error) {
 	case cmp.Or(found.Store, storeWAL) != own.Store: // folders from before there was a choice do not say it
 		return nil, fmt.Errorf("log.dirs = %s was written with log.store = %s, this is log.store = %s: set the former, or give an empty folder", s.dir, cmp.Or(found.Store, storeWAL), own.Store)
 	}
+	made, err := readMade(s.path(madeFile))
+	if err != nil {
+		return nil, err
+	}
+	s.made = made
 	var stop cleanStop
 	switch err := readJSON(s.path(cleanFile), &stop); {
 	case err == nil:

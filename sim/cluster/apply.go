@@ -71,6 +71,8 @@ func (r *replica) give(im *controller.Image, t *controller.Topic, p *controller.
 	if f.rebuild {
 		switch {
 		case p.Leader == r.b.n.id && im.Config(t, "unclean.leader.election.enable") != "true":
+			a := host.Resignation(p)
+			r.propose(&a)
 			return
 		case p.Leader != r.b.n.id && slices.Contains(p.ISR, r.b.n.id):
 			f.rebuild = false
@@ -89,12 +91,16 @@ func (b *broker) open(t *controller.Topic, index int32, p *controller.Partition)
 	if f == nil {
 		// No folder, though the partition counted on this copy before this broker was started: the disk was lost.
 		self := b.n.id
-		lost := !b.claimed && p.LeaderEpoch > 0 && (p.Leader == self || p.LastKnownLeader == self || slices.Contains(p.ELR, self))
+		lost := !b.claimed && p.LeaderEpoch > 0 && (p.Leader == self || p.LastKnownLeader == self || slices.Contains(p.ELR, self)) && b.n.made[key{t.ID, index}]
 		f = &folder{topic: t.ID, rebuild: lost}
 		b.n.folders[name] = f
 	}
 	r := &replica{b: b, key: key{t.ID, index}, topic: t.Name, back: b.backoff()}
-	return r, r.load()
+	err := r.load()
+	if err == nil || f.rebuild {
+		b.n.made[r.key] = true
+	}
+	return r, err
 }
 
 // load opens the log, or begins it anew if it is damaged (R23).

@@ -304,12 +304,15 @@ func (b *broker) propose(t *world.Task) {
 			}
 			t.Sleep(wait.pause())
 			if f == unanswered {
-				for _, p := range batch {
+				batch = slices.DeleteFunc(batch, func(p proposal) bool {
+					if host.Resigns(p.alter) {
+						return false
+					}
 					p.r.step(partition.ISRUnanswered{LeaderEpoch: p.alter.LeaderEpoch})
-				}
-				break
+					return true
+				})
 			}
-			batch = still(batch)
+			batch = b.still(batch)
 		}
 	}
 }
@@ -331,9 +334,15 @@ func (b *broker) takeProposals() (out []proposal) {
 }
 
 // still keeps the proposals that are worth sending.
-func still(batch []proposal) (out []proposal) {
+func (b *broker) still(batch []proposal) (out []proposal) {
 	for _, p := range batch {
-		if p.r.alter == nil && host.StillAsked(p.r.core.Status(), p.alter) {
+		asked := host.StillAsked
+		if host.Resigns(p.alter) {
+			asked = func(_ partition.Status, a partition.AlterISR) bool {
+				return host.StillElected(b.view, b.n.id, p.r.key.topic, p.r.key.index, a)
+			}
+		}
+		if p.r.alter == nil && asked(p.r.core.Status(), p.alter) {
 			out = append(out, p)
 		}
 	}

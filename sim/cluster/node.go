@@ -17,6 +17,7 @@ type Node struct {
 	id      int32
 	disk    Disk
 	folders map[string]*folder // what stands beside the logs; looked up only
+	made    map[key]bool       // which were made, ever; no log is lost that was not there
 	raft    controller.Stored
 	lives   int
 	skew    time.Duration // of its clock
@@ -34,7 +35,7 @@ type folder struct {
 }
 
 func newNode(c *Cluster, id int32) *Node {
-	return &Node{c: c, id: id, disk: c.cfg.Disk(int(id)), folders: map[string]*folder{}}
+	return &Node{c: c, id: id, disk: c.cfg.Disk(int(id)), folders: map[string]*folder{}, made: map[key]bool{}}
 }
 
 // ID is the node's id.

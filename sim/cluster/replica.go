@@ -64,12 +64,10 @@ func (r *replica) step(in partition.Input) {
 		case partition.Append, partition.Flush, partition.Truncate, partition.Trim, partition.Reset, partition.Checkpoint:
 			r.queue = append(r.queue, e)
 		case partition.AlterISR:
-			r.alter = &e
 			if c.Proposed != nil && c.about(r) {
 				c.Proposed(&Copy{r}, ids(e.ISR))
 			}
-			r.b.proposals = append(r.b.proposals, r)
-			r.b.proposed.Broadcast()
+			r.propose(&e)
 		case partition.ProduceReply:
 			e.Token.(interface{ reply(partition.ProduceReply) }).reply(e)
 		case partition.DeleteReply:
@@ -97,6 +95,13 @@ func (r *replica) step(in partition.Input) {
 		r.busy = true
 		r.work()
 	}
+}
+
+// propose has the controller asked for an in-sync set.
+func (r *replica) propose(a *partition.AlterISR) {
+	r.alter = a
+	r.b.proposals = append(r.b.proposals, r)
+	r.b.proposed.Broadcast()
 }
 
 // fetchToken is the token of a fetch: it is told the answer, and later, if it is registered, that there is more.

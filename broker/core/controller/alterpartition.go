@@ -62,6 +62,12 @@ func (e *edit) alterPartition(sender int32, t *Topic, q kmsg.AlterPartitionReque
 	case q.LeaderRecoveryState != 0:
 		return kerr.InvalidRequest // replicas here have no recovery state (KIP-704)
 	}
+	if len(q.NewEpochISR) == 0 {
+		// Who leads is in sync, so no set without it makes sense, but for one that has found out that its log is gone: it resigns. (A Kafka broker says so by assigning the
+		// replica to the directory LOST, KIP-858.)
+		e.settle(t, q.Partition, change{isr: without(p.ISR, sender), lost: sender, gone: true})
+		return nil
+	}
 	isr := make([]int32, 0, len(q.NewEpochISR))
 	for _, m := range q.NewEpochISR {
 		isr = append(isr, m.BrokerID)

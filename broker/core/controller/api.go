@@ -146,4 +146,5 @@ type Partition struct {
 	ISR             []int32
 	ELR             []int32 // KIP-966: eligible when the ISR is empty
 	LastKnownLeader int32   // KIP-966: who led when the ISR became empty; elected again if the ELR is empty too. −1: none
+	Lost            []int32 `json:",omitempty"` // have said that their logs are gone and are not in sync again; elected only if it need not be clean, and there is nobody else (R17)
 }

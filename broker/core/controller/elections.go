@@ -12,6 +12,7 @@ import (
 type change struct {
 	isr     []int32
 	lost    int32 // a replica that came back from an unclean stop and may have lost records; none if there is none
+	gone    bool  // it has lost all of them
 	prefer  bool  // give the lead to the preferred replica if it is in sync
 	unclean bool  // elect any live replica rather than none, though records are lost
 	confirm bool  // move the partition epoch also if the sets stay as they are
@@ -33,7 +34,11 @@ func (e *edit) settle(t *Topic, i int32, ch change) {
 			next.ELR = append(next.ELR, id)
 		}
 	}
-	if len(next.ISR) == 0 && old.Leader != none {
+	next.Lost = old.lostBut(next.ISR)
+	if ch.gone {
+		next.Lost = append(next.Lost, ch.lost)
+	}
+	if len(next.ISR) == 0 && old.Leader != none && !ch.gone {
 		next.LastKnownLeader = old.Leader
 	}
 
@@ -47,11 +52,21 @@ func (e *edit) settle(t *Topic, i int32, ch change) {
 
 	if next.Leader != old.Leader {
 		next.LeaderEpoch++
-	} else if slices.Equal(next.ISR, old.ISR) && slices.Equal(next.ELR, old.ELR) && next.LastKnownLeader == old.LastKnownLeader && !ch.confirm {
+	} else if slices.Equal(next.ISR, old.ISR) && slices.Equal(next.ELR, old.ELR) && slices.Equal(next.Lost, old.Lost) && next.LastKnownLeader == old.LastKnownLeader && !ch.confirm {
 		return
 	}
 	next.PartitionEpoch++
 	e.topic(t.Name).Partitions[i] = &next
+}
+
+// lostBut are the replicas that have lost their logs, without those; nil if there are none.
+func (p *Partition) lostBut(ids []int32) (out []int32) {
+	for _, id := range p.Lost {
+		if !slices.Contains(ids, id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // elect chooses p's leader (R17): the present one if it may stay, else the first replica in order that is in sync; from the ELR when the ISR is empty; the
@@ -87,9 +102,13 @@ func (e *edit) elect(p *Partition, ch change, unclean bool) {
 	}
 	// B05 elects here although the configuration forbids it.
 	if unclean || e.flags&electAnyReplica != 0 {
-		if p.Leader = first(p.Replicas, active); p.Leader != none {
+		if p.Leader = first(p.Replicas, func(id int32) bool { return active(id) && !slices.Contains(p.Lost, id) }); p.Leader == none {
+			p.Leader = first(p.Replicas, active)
+		}
+		if p.Leader != none {
 			// What the others have beyond the new leader's log is no longer the truth.
 			p.ISR, p.ELR = []int32{p.Leader}, []int32{}
+			p.Lost = p.lostBut(p.ISR)
 		}
 	}
 }

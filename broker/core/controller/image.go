@@ -96,6 +96,8 @@ func (im *Image) checkPartition(p *Partition) error {
 		return errors.New("in the ISR, but no active replica")
 	case slices.ContainsFunc(p.ELR, func(id int32) bool { return !isReplica(id) || slices.Contains(p.ISR, id) }):
 		return errors.New("in the ELR, but no replica or in the ISR")
+	case repeats(p.Lost) || slices.ContainsFunc(p.Lost, func(id int32) bool { return !isReplica(id) || slices.Contains(p.ISR, id) || slices.Contains(p.ELR, id) }):
+		return errors.New("lost, but no replica, or in sync or eligible")
 	case p.Leader != none && !slices.Contains(p.ISR, p.Leader):
 		return errors.New("the leader is not in the ISR")
 	case p.Leader == none && len(p.ISR) > 0:

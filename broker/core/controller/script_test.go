@@ -148,8 +148,12 @@ func (l *lab) changes(before *Image) []string {
 	for _, name := range sortedKeys(l.image.Topics) {
 		for i, p := range l.image.Topics[name].Partitions {
 			if b := before.Topics[name]; b == nil || i >= len(b.Partitions) || b.Partitions[i] != p {
-				out = append(out, fmt.Sprintf("  %s-%d: leader %d/%d, change %d, replicas %v, isr %v, elr %v, last %d",
-					name, i, p.Leader, p.LeaderEpoch, p.PartitionEpoch, p.Replicas, p.ISR, p.ELR, p.LastKnownLeader))
+				line := fmt.Sprintf("  %s-%d: leader %d/%d, change %d, replicas %v, isr %v, elr %v, last %d",
+					name, i, p.Leader, p.LeaderEpoch, p.PartitionEpoch, p.Replicas, p.ISR, p.ELR, p.LastKnownLeader)
+				if len(p.Lost) > 0 {
+					line += fmt.Sprintf(", lost %v", p.Lost)
+				}
+				out = append(out, line)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"ackproof/broker/core/controller"
 	"ackproof/broker/core/partition"
 )
 
@@ -19,6 +20,24 @@ func Proposal(topic [16]byte, index int32, a partition.AlterISR) kmsg.AlterParti
 	t.TopicID = topic
 	t.Partitions = append(t.Partitions, p)
 	return t
+}
+
+// Resignation is the proposal of a replica that has been elected and has lost its log: an in-sync set of nobody.
+func Resignation(p *controller.Partition) partition.AlterISR {
+	return partition.AlterISR{LeaderEpoch: p.LeaderEpoch, PartitionEpoch: p.PartitionEpoch}
+}
+
+// Resigns tells whether a proposal is one of those. It may be sent as often as one likes: it is about this one state of the partition.
+func Resigns(a partition.AlterISR) bool { return len(a.ISR) == 0 }
+
+// StillElected tells whether a resignation is worth sending once more: the partition is as it was, as far as this broker knows.
+func StillElected(im *controller.Image, self int32, topic [16]byte, index int32, a partition.AlterISR) bool {
+	t := im.TopicByID(topic)
+	if t == nil || int(index) >= len(t.Partitions) {
+		return false
+	}
+	p := t.Partitions[index]
+	return p.Leader == self && p.LeaderEpoch == a.LeaderEpoch && p.PartitionEpoch == a.PartitionEpoch
 }
 
 // StillAsked tells whether a proposal is worth sending once more: the replica still leads the epoch that it was made in, over the state that it was made from.
