@@ -31,6 +31,8 @@ type Disk interface {
 	Replace() error
 	// Flip turns a bit over of a file that the pattern matches, and tells which. The node must be down.
 	Flip(glob string, pick *rand.Rand) (what string, err error)
+	// Cut takes the end off a file that the pattern matches, for good, and tells which. The node must be down.
+	Cut(glob string, pick *rand.Rand) (what string, err error)
 	// Add makes operations go wrong until the ruling ends; the seed is for rules with a chance.
 	Add(r lossy.Rule, seed uint64) *lossy.Ruling
 }
@@ -120,7 +122,7 @@ func (d *Disks) Close() error {
 
 // ofDisk tells kinds that take a hold on the node's disk.
 func (k Kind) ofDisk() bool {
-	return slices.Contains([]Kind{PowerLoss, DiskWipe, BitFlip, DiskError, FlushError, DiskFull, DiskSlow}, k)
+	return slices.Contains([]Kind{PowerLoss, DiskWipe, BitFlip, Truncate, DiskError, FlushError, FlushLie, DiskFull, DiskSlow}, k)
 }
 
 // UsesDisk tells whether any of the kinds takes a hold on the disks of nodes (WithDisks).
@@ -139,26 +141,35 @@ func (b *badDisk) prepare(context.Context) {
 }
 
 // rule is what the fault's kind does. What fails once mostly fails in the log of the fault's partition, where that is known: elsewhere it is something else that is put to the test.
-func (b *badDisk) rule() lossy.Rule {
-	var r lossy.Rule
+// A flush lies of nothing but that log: a control plane that is lied to has promised nothing that a contract of logs could judge.
+func (b *badDisk) rule() (lossy.Rule, error) {
+	keeper, known := b.x.r.System.(systems.Keeper)
+	r := lossy.Rule{Ops: []lossy.Op{lossy.Write, lossy.Flush}, Err: syscall.EIO, Count: 1}
 	switch b.l.fault.Kind {
 	case DiskFull:
-		return lossy.Rule{Ops: lossy.Growing(), Err: syscall.ENOSPC}
+		return lossy.Rule{Ops: lossy.Growing(), Err: syscall.ENOSPC}, nil
 	case DiskSlow:
-		return lossy.Rule{Ops: []lossy.Op{lossy.Flush, lossy.FlushDir}, Delay: ms(b.l.fault.AmountMS)}
+		return lossy.Rule{Ops: []lossy.Op{lossy.Flush, lossy.FlushDir}, Delay: ms(b.l.fault.AmountMS)}, nil
+	case FlushLie:
+		if !known {
+			return r, errNoKeeper(FlushLie)
+		}
+		return lossy.Rule{Ops: []lossy.Op{lossy.Flush}, Lie: true, Glob: keeper.LogGlob(max(0, b.l.partition))}, nil
 	case FlushError:
 		r = lossy.Rule{Ops: []lossy.Op{lossy.Flush}, Err: syscall.EIO, Drop: true, Count: 1}
-	default:
-		r = lossy.Rule{Ops: []lossy.Op{lossy.Write, lossy.Flush}, Err: syscall.EIO, Count: 1}
 	}
-	if k, ok := b.x.r.System.(systems.Keeper); ok && b.l.partition >= 0 && b.l.pick.IntN(4) > 0 {
-		r.Glob = k.LogGlob(b.l.partition)
+	if known && b.l.partition >= 0 && b.l.pick.IntN(4) > 0 {
+		r.Glob = keeper.LogGlob(b.l.partition)
 	}
-	return r
+	return r, nil
 }
 
 func (b *badDisk) strike() error {
-	rule, seed := b.rule(), b.l.pick.Uint64()
+	rule, err := b.rule()
+	if err != nil {
+		return err
+	}
+	seed := b.l.pick.Uint64()
 	return b.each(func(i int, n systems.Node) error {
 		disk := b.x.r.Backend.Machine(n).Disk
 		if disk == nil {
@@ -193,6 +204,8 @@ func (b *badDisk) did(hits int) string {
 		return fmt.Sprintf("%d operations were told that the disk is full", hits)
 	case kind == FlushError:
 		return fmt.Sprintf("%d flush failed, and what it should have kept is not kept", hits)
+	case kind == FlushLie:
+		return fmt.Sprintf("%d flushes said that all is well, and kept nothing", hits)
 	default:
 		return fmt.Sprintf("%d operation failed", hits)
 	}

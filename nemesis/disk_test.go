@@ -126,6 +126,70 @@ func TestFaultsOfADiskProveTheirEffect(t *testing.T) {
 	}
 }
 
+// LogGlob implements systems.Keeper.
+func (c *cluster) LogGlob(int32) string { return "saved" }
+
+// lines tells how much of what the node saved is there.
+func (c *cluster) lines(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.nodes[0].data, "saved"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "\n")
+}
+
+func TestWhatADiskLiedOfGoesWithThePower(t *testing.T) {
+	c, r, d := onDisks(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var saving sync.WaitGroup
+	acked := 0
+	saving.Go(func() {
+		for ctx.Err() == nil {
+			if save(c.nodes[0]) {
+				acked++
+			}
+		}
+	})
+	got, _ := run(t, r, Fault{Kind: FlushLie, ForMS: 5000, UntilFault: at(1), Target: Target{Role: RoleNode, Node: 1}},
+		Fault{Kind: PowerLoss, ForMS: 10, Start: Trigger{Fault: at(0), AfterMS: 200}, Target: Target{Role: RoleSame}, Loss: lossy.LoseAll})
+	stop()
+	saving.Wait()
+	if !got[0].Effective || !strings.Contains(got[0].Proof, "flushes said that all is well, and kept nothing") || !got[1].Effective || !strings.Contains(got[1].Proof, "lost") {
+		t.Errorf("%+v, expected that both have an effect", got)
+	}
+	c.Stop()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := c.lines(t); lines >= acked {
+		t.Errorf("%d lines are there of the %d that were acknowledged; expected that the disk has lost those that it lied of", lines, acked)
+	}
+}
+
+func TestDamageToChosenFiles(t *testing.T) {
+	c, r, d := onDisks(t)
+	const saved = 20
+	for range saved {
+		if !save(c.nodes[0]) {
+			t.Fatal("the node does not save")
+		}
+	}
+	for kind, want := range map[Kind]string{BitFlip: "turned over: a bit of byte ", Truncate: "cut off: the last "} {
+		got, _ := run(t, r, Fault{Kind: kind, ForMS: 10, Target: Target{Role: RoleNode, Node: 1}})
+		if !got[0].Effective || !strings.Contains(got[0].Proof, want) || !strings.Contains(got[0].Proof, "saved") {
+			t.Errorf("%+v, expected %q", got[0], want)
+		}
+	}
+	c.Stop()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := c.lines(t); lines >= saved {
+		t.Errorf("%d lines are there of %d, expected that the last ones are cut off", lines, saved)
+	}
+}
+
 func TestADiskThatNothingIsWrittenTo(t *testing.T) {
 	_, r, _ := onDisks(t)
 	got, _ := run(t, r, Fault{Kind: DiskError, ForMS: 20, Target: Target{Role: RoleNode, Node: 1}})

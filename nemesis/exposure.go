@@ -14,10 +14,11 @@ import (
 //
 // It is told of every strike and every look at the roles, in order. It is not safe for concurrent use.
 type Exposure struct {
-	Flushed bool // before the ack: a loss of power loses nothing
+	Flushed bool // before the ack: a loss of power loses nothing but what a disk has lied of
 	One     bool // one copy is enough for an acknowledgement: its loss is enough
 
 	partitions [][]int // replicas
+	lied       []int   // nodes whose disk has ever said that something was flushed which was not: what it lied of may never be flushed again
 	lost       []int   // nodes that lost power or disk since the cluster was whole
 	weak       []int   // nodes that died since then
 	out        [][]int // nodes that were out of the in-sync set since then, by partition
@@ -35,11 +36,21 @@ func (e *Exposure) Exposed() bool { return e.exposed }
 
 // Strike tells of a fault that takes effect on the nodes.
 func (e *Exposure) Strike(k Kind, nodes []int) {
+	lost := nodes
 	switch {
-	case k == DiskWipe, k == BitFlip, k == PowerLoss && !e.Flushed:
-		e.lost, e.away = append(e.lost, nodes...), append(e.away, nodes...)
+	case k == FlushLie:
+		e.lied = append(e.lied, nodes...)
+		return
+	case k == PowerLoss && e.Flushed:
+		lost = slices.DeleteFunc(slices.Clone(nodes), func(n int) bool { return !slices.Contains(e.lied, n) })
+	case !k.takesDisk() && k != PowerLoss:
+		lost = nil
+	}
+	if len(lost) > 0 {
+		e.lost, e.away = append(e.lost, lost...), append(e.away, lost...)
 		clear(e.last)
-	case k.Down(), k == DiskError, k == DiskFull, k == CrashAtCall, k == ErrorAtCall, k == Memory:
+	}
+	if k.Down() || slices.Contains([]Kind{DiskError, DiskFull, CrashAtCall, ErrorAtCall, Memory}, k) {
 		e.weak = append(e.weak, nodes...)
 		for p, part := range e.roles.Partitions {
 			if k == Kill && len(part.ISR) == 1 && part.ISR[0] == part.Leader && slices.Contains(nodes, part.Leader) && !slices.Contains(e.lost, part.Leader) &&
@@ -99,9 +110,14 @@ func (e *Exposure) judge() {
 	}
 }
 
+// takesDisk tells kinds that take something off a disk whether it was flushed or not.
+func (k Kind) takesDisk() bool { return k == DiskWipe || k == BitFlip || k == Truncate }
+
 // MayExpose tells whether faults of the kinds can do what an Exposure decides at the end of the run.
 func MayExpose(kinds []Kind, flushed bool) bool {
-	return slices.Contains(kinds, DiskWipe) || slices.Contains(kinds, BitFlip) || slices.Contains(kinds, PowerLoss) && !flushed
+	return slices.ContainsFunc(kinds, func(k Kind) bool {
+		return k.takesDisk() || k == PowerLoss && (!flushed || slices.Contains(kinds, FlushLie))
+	})
 }
 
 // exposing keeps the exposure of a run: what the roles say is not believed of nodes that faults have just been at.

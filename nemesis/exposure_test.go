@@ -54,3 +54,22 @@ func TestTheLastOneInSyncSparesWhatItHas(t *testing.T) {
 		t.Error("loss is not permitted although nobody was the last one in sync")
 	}
 }
+
+// With a flush before the ack a loss of power loses nothing, unless the disk has lied.
+func TestADiskThatLiedLosesWhatWasFlushed(t *testing.T) {
+	for _, lied := range [][]int{nil, {1}} {
+		e := &Exposure{Flushed: true}
+		e.Look(systems.Roles{Controller: 1, Partitions: []systems.PartitionRoles{{Leader: 1, Replicas: []int{1, 2}, ISR: []int{1, 2}}}})
+		e.Strike(FlushLie, lied)
+		if e.Exposed() {
+			t.Error("loss is permitted although a lie takes nothing by itself")
+		}
+		e.Strike(PowerLoss, []int{1, 2})
+		if e.Exposed() != (lied != nil) {
+			t.Errorf("disks of %v have lied, all lost power: loss is permitted: %t", lied, e.Exposed())
+		}
+	}
+	if MayExpose([]Kind{PowerLoss}, true) || !MayExpose([]Kind{PowerLoss, FlushLie}, true) || !MayExpose([]Kind{Truncate}, true) {
+		t.Error("what may come to permit a loss is not told apart")
+	}
+}

@@ -9,9 +9,9 @@ func newInjury(w wound) injury {
 		return &pause{wound: w}
 	case PowerLoss:
 		return &powerLoss{kill: kill{wound: w}}
-	case DiskWipe, BitFlip:
+	case DiskWipe, BitFlip, Truncate:
 		return &damage{kill: kill{wound: w}}
-	case DiskError, FlushError, DiskFull, DiskSlow:
+	case DiskError, FlushError, FlushLie, DiskFull, DiskSlow:
 		return &badDisk{wound: w}
 	case MachineDeath:
 		return &machineDeath{wound: w}

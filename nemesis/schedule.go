@@ -69,7 +69,10 @@ const (
 
 	// Of real systems only.
 
-	BitFlip Kind = "bit-flip" // the node dies, and a bit of its log of the partition has turned over when it is back
+	BitFlip  Kind = "bit-flip" // the node dies, and a bit of its log of the partition has turned over when it is back
+	Truncate Kind = "truncate" // the node dies, and a file of its log of the partition has lost its end when it is back, flushed or not
+	// FlushLie makes flushes of the node's log of the partition say that all is well although nothing lasts, until a later one that is honest. Nobody sees that before the node loses its power.
+	FlushLie Kind = "flush-lie"
 	// CrashAtCall kills the node at its Nth system call of the class Call on its data from now on, before the call is carried out. ErrorAtCall gives the call an error
 	// instead. Both are healed by a restart.
 	CrashAtCall Kind = "crash-at-call"
@@ -103,14 +106,14 @@ func SimulatedKinds() []Kind {
 
 // AllKinds are all kinds, those that the simulator has first.
 func AllKinds() []Kind {
-	return append(SimulatedKinds(), BitFlip, ClockDrift, ClockStrobe, MachineDeath,
+	return append(SimulatedKinds(), BitFlip, Truncate, FlushLie, ClockDrift, ClockStrobe, MachineDeath,
 		CPUStarve, Descriptors, Memory, CrashAtCall, ErrorAtCall,
 		PacketDelay, PacketLoss, PacketDuplicate, PacketReorder, PacketCorrupt, LinkRate, LinkClog)
 }
 
 // Down tells kinds whose targets are down until the heal.
 func (k Kind) Down() bool {
-	return k == Kill || k == PowerLoss || k == DiskWipe || k == BitFlip || k == MachineDeath
+	return k == Kill || k == PowerLoss || k == DiskWipe || k == BitFlip || k == Truncate || k == MachineDeath
 }
 
 // hurts tells kinds that the node itself suffers from.

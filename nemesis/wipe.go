@@ -8,8 +8,8 @@ import (
 	"ackproof/systems"
 )
 
-// damage is a kill after which something of the node's disk is not what it was, whether it was flushed or not: its logs or the whole of it are gone (disk-wipe), or a bit of the logs has turned
-// over (bit-flip). It is healed by a restart.
+// damage is a kill after which something of the node's disk is not what it was, whether it was flushed or not: its logs or the whole of it are gone (disk-wipe), a bit of the logs has turned
+// over (bit-flip), or a file of them has lost its end (truncate). It is healed by a restart.
 type damage struct {
 	kill
 	done   []string // by target
@@ -40,13 +40,17 @@ func (d *damage) spoiler() (spoil, error) {
 	}
 	k, ok := d.x.r.System.(systems.Keeper)
 	if !ok {
-		return nil, fmt.Errorf("%s: the system does not say where its nodes keep their logs (systems.Keeper)", d.l.fault.Kind)
+		return nil, errNoKeeper(d.l.fault.Kind)
 	}
-	if d.l.fault.Kind == BitFlip {
+	if d.l.fault.Kind == BitFlip || d.l.fault.Kind == Truncate {
 		glob, pick := k.LogGlob(max(0, d.l.partition)), d.l.pick.Uint64()
 		return func(i int, _ systems.Node, disk Disk) (string, error) {
-			what, err := disk.Flip(glob, rand.New(rand.NewPCG(pick, uint64(i))))
-			return "turned over: " + what, err
+			harm, did := disk.Flip, "turned over: "
+			if d.l.fault.Kind == Truncate {
+				harm, did = disk.Cut, "cut off: "
+			}
+			what, err := harm(glob, rand.New(rand.NewPCG(pick, uint64(i))))
+			return did + what, err
 		}, nil
 	}
 	var logs []string
@@ -84,4 +88,9 @@ func (d *damage) verdict() (bool, string) {
 	}
 	_, proof = d.kill.verdict()
 	return effective, proof
+}
+
+// errNoKeeper: faults of the kind take a hold on chosen files.
+func errNoKeeper(k Kind) error {
+	return fmt.Errorf("%s: the system does not say where its nodes keep their logs (systems.Keeper)", k)
 }

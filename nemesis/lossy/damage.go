@@ -1,6 +1,7 @@
 package lossy
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -79,6 +80,16 @@ func (f *FS) Flip(glob string, pick *rand.Rand) (what string, err error) {
 	f.endMount()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	o, at, err := f.anywhere(glob, pick)
+	if err != nil {
+		return "", fmt.Errorf("flip a bit of %s: %w", glob, err)
+	}
+	bit := byte(1) << pick.IntN(8)
+	return fmt.Sprintf("a bit of byte %d of %s (%d bytes)", at, o.path(), o.size), f.flip(o, at, bit)
+}
+
+// anywhere draws a byte of the files that the pattern matches, any of all of them as likely as any other. FS.mu is held.
+func (f *FS) anywhere(glob string, pick *rand.Rand) (o *object, at int64, err error) {
 	var all []*object
 	var sum int64
 	f.files(glob, func(_ *object, _ string, o *object) {
@@ -86,12 +97,12 @@ func (f *FS) Flip(glob string, pick *rand.Rand) (what string, err error) {
 		sum += o.size
 	})
 	if sum == 0 {
-		return "", fmt.Errorf("flip a bit of %s: there is no such file with anything in it", glob)
+		return nil, 0, errors.New("there is no such file with anything in it")
 	}
-	at, bit := pick.Int64N(sum), byte(1)<<pick.IntN(8)
+	at = pick.Int64N(sum)
 	for _, o := range all {
 		if at < o.size {
-			return fmt.Sprintf("a bit of byte %d of %s (%d bytes)", at, o.path(), o.size), f.flip(o, at, bit)
+			return o, at, nil
 		}
 		at -= o.size
 	}
@@ -119,7 +130,7 @@ func (f *FS) flip(o *object, at int64, bit byte) error {
 	return nil
 }
 
-// Cut takes the end off a file that the pattern matches, at any byte, on the medium. The node's processes must be gone. It tells what it was; an error if there is no such file.
+// Cut takes the end off a file that the pattern matches, on the medium, from any byte of all of them on. The node's processes must be gone. It tells what it was; an error if there is no such file.
 func (f *FS) Cut(glob string, pick *rand.Rand) (what string, err error) {
 	if err := f.takeIn(); err != nil {
 		return "", err
@@ -127,17 +138,11 @@ func (f *FS) Cut(glob string, pick *rand.Rand) (what string, err error) {
 	f.endMount()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []*object
-	f.files(glob, func(_ *object, _ string, o *object) {
-		if o.size > 0 {
-			all = append(all, o)
-		}
-	})
-	if len(all) == 0 {
-		return "", fmt.Errorf("cut the end of %s off: there is no such file with anything in it", glob)
+	o, to, err := f.anywhere(glob, pick)
+	if err != nil {
+		return "", fmt.Errorf("cut the end of %s off: %w", glob, err)
 	}
-	o := all[pick.IntN(len(all))]
-	was, to := o.size, pick.Int64N(o.size)
+	was := o.size
 	if err := f.resize(o, to); err != nil {
 		return "", err
 	}
