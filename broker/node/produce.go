@@ -89,6 +89,8 @@ func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, top
 	switch {
 	case errors.Is(err, record.ErrMagic):
 		slot.fail(kerr.UnsupportedForMessageFormat, err.Error())
+	case errors.Is(err, record.ErrShort), errors.Is(err, record.ErrRecords): // not damaged on the way: the same again would not help
+		slot.fail(kerr.InvalidRecord, err.Error())
 	case err != nil:
 		slot.fail(kerr.CorruptMessage, err.Error())
 	case batch.Codec() > 4:
@@ -96,6 +98,10 @@ func (n *Node) producePartition(ctx context.Context, q *kmsg.ProduceRequest, top
 	case len(rest) > 0:
 		slot.fail(kerr.InvalidRecord, fmt.Sprintf("%d bytes behind the batch, expected one batch per partition", len(rest)))
 	default:
+		if err := batch.CheckRecords(); err != nil {
+			slot.fail(kerr.InvalidRecord, err.Error())
+			return
+		}
 		batch.Hold(slot.p.frame)
 		r.step(partition.Produce{Token: slot, Batch: batch, Acks: q.Acks, Deadline: deadline})
 	}

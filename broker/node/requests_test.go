@@ -83,8 +83,14 @@ func TestSingleNode(t *testing.T) {
 			"acks=2":            {func(q *kmsg.ProduceRequest) { q.Acks = 2 }, kerr.InvalidRequiredAcks},
 			"transactional":     {func(q *kmsg.ProduceRequest) { q.TransactionID = kmsg.StringPtr("x") }, kerr.TransactionalIDAuthorizationFailed},
 			"flipped bit":       {func(q *kmsg.ProduceRequest) { part(q).Records[65] ^= 1 }, kerr.CorruptMessage},
-			"cut":               {func(q *kmsg.ProduceRequest) { part(q).Records = part(q).Records[:62] }, kerr.CorruptMessage},
-			"null":              {func(q *kmsg.ProduceRequest) { part(q).Records = nil }, kerr.CorruptMessage},
+			"cut":               {func(q *kmsg.ProduceRequest) { part(q).Records = part(q).Records[:62] }, kerr.InvalidRecord},
+			"null":              {func(q *kmsg.ProduceRequest) { part(q).Records = nil }, kerr.InvalidRecord},
+			"no records":        {func(q *kmsg.ProduceRequest) { part(q).Records = withCount(part(q).Records, 0) }, kerr.InvalidRecord},
+			"one record of two": {func(q *kmsg.ProduceRequest) { part(q).Records = withCount(part(q).Records, 2) }, kerr.InvalidRecord},
+			"two records as one": {func(q *kmsg.ProduceRequest) {
+				*q = *produceRequest(id, 0, 1, "x", "y")
+				part(q).Records = withCount(part(q).Records, 1)
+			}, kerr.InvalidRecord},
 			"two batches":       {func(q *kmsg.ProduceRequest) { part(q).Records = slices.Concat(part(q).Records, part(q).Records) }, kerr.InvalidRecord},
 			"magic 1":           {func(q *kmsg.ProduceRequest) { part(q).Records[16] = 1 }, kerr.UnsupportedForMessageFormat},
 			"codec 7":           {func(q *kmsg.ProduceRequest) { part(q).Records = withCodec(part(q).Records, 7) }, kerr.UnsupportedCompressionType},
@@ -427,6 +433,18 @@ func TestAnyBroker(t *testing.T) {
 func withCodec(batch []byte, codec byte) []byte {
 	batch = slices.Clone(batch)
 	batch[22] = batch[22]&^7 | codec
+	return sealed(batch)
+}
+
+// withCount gives a batch another number of records, and the checksum that goes with it.
+func withCount(batch []byte, n int32) []byte {
+	batch = slices.Clone(batch)
+	binary.BigEndian.PutUint32(batch[23:], uint32(n-1))
+	binary.BigEndian.PutUint32(batch[57:], uint32(n))
+	return sealed(batch)
+}
+
+func sealed(batch []byte) []byte {
 	binary.BigEndian.PutUint32(batch[17:], crc32.Checksum(batch[21:], crc32.MakeTable(crc32.Castagnoli)))
 	return batch
 }

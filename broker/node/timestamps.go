@@ -2,14 +2,10 @@ package node
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"ackproof/broker/record"
 )
-
-// errRecords: the records inside a batch do not parse. What is inside is the clients' business, so a broker can have such batches.
-var errRecords = errors.New("records of a batch do not parse")
 
 // firstSince finds the first record of a batch with a timestamp of at least ts, and gives its offset and timestamp. A compressed batch, or one whose
 // records cannot be read, counts as one record with the batch's offset and largest timestamp: a reader then begins a little early, never late.
@@ -37,20 +33,18 @@ func firstSince(raw []byte, ts int64) (offset, timestamp int64, err error) {
 
 // nextRecord reads the deltas of the record at the start of body and gives what follows it.
 func nextRecord(body []byte) (rest []byte, timeDelta, offsetDelta int64, err error) {
-	length, n := binary.Varint(body)
-	if n <= 0 || length < 1 || length > int64(len(body)-n) {
-		return nil, 0, 0, fmt.Errorf("%w: length %d", errRecords, length)
+	one, rest, err := record.Next(body)
+	if err != nil {
+		return nil, 0, 0, err
 	}
-	one := body[n : n+int(length)]
-	rest = body[n+int(length):]
 	one = one[1:] // attributes
-	timeDelta, n = binary.Varint(one)
+	timeDelta, n := binary.Varint(one)
 	if n <= 0 {
-		return nil, 0, 0, fmt.Errorf("%w: timestamp delta", errRecords)
+		return nil, 0, 0, fmt.Errorf("%w: timestamp delta", record.ErrRecords)
 	}
 	offsetDelta, n = binary.Varint(one[n:])
 	if n <= 0 || offsetDelta < 0 {
-		return nil, 0, 0, fmt.Errorf("%w: offset delta %d", errRecords, offsetDelta)
+		return nil, 0, 0, fmt.Errorf("%w: offset delta %d", record.ErrRecords, offsetDelta)
 	}
 	return rest, timeDelta, offsetDelta, nil
 }
