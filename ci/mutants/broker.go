@@ -15,7 +15,7 @@ var replica = Checker{"broker: replication", []string{"broker/core/partition"}, 
 	}
 	for _, d := range r.deletes {`, "R5: requests that wait are acknowledged when the lead is lost"},
 	{"broker/core/partition/read.go", `reply.UpTo == in.Offset {
-		r.fetches = append(r.fetches, waitingFetch{in})`, `reply.UpTo == in.Offset {
+		r.fetches = append(r.fetches, waitingFetch{in: in})`, `reply.UpTo == in.Offset {
 `, "R6: a fetch that waits is not registered"},
 	{"broker/core/partition/read.go", `bound := r.hw // R1`, `bound := r.end // R1`, "R1: consumers see what is not committed"},
 	{"broker/core/partition/follower.go", `to := max(min(own, in.Diverging.Start), r.start)`, `to := max(in.Diverging.Start, r.start); _ = own`, "R9: a follower cuts where the leader says, whatever its own epochs say"},
