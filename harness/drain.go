@@ -3,6 +3,8 @@ package harness
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +23,7 @@ func (r *run) drain(ctx context.Context) error {
 		return infra("open the links of the harness", err)
 	}
 	r.facts.CopiesWanted = r.Options.Partitions * r.Options.Replication
-	reasons := r.await(ctx, links, log.SettleBound)
+	reasons := r.rescue(ctx, links, r.await(ctx, links, log.SettleBound))
 	partial := make([]string, r.Options.Partitions)
 	copies := make([]int, r.Options.Partitions)
 	r.everyPartition(ctx, links, func(p int32, v *log.Visitor) {
@@ -39,4 +41,20 @@ func (r *run) drain(ctx context.Context) error {
 	r.mark(endMark)
 	r.seconds.Drain = time.Since(begin).Seconds()
 	return nil
+}
+
+// rescue has leaders elected uncleanly for partitions that stay without one, if the faults have done what permits that: else nothing could be read, and nothing said. It returns what is then
+// still to complain of.
+func (r *run) rescue(ctx context.Context, links map[int32]string, complaints []string) []string {
+	if len(complaints) == 0 || !r.runner.Exposed() {
+		return complaints
+	}
+	nodes := slices.Sorted(maps.Keys(links))
+	rescued := make([]bool, r.Options.Partitions)
+	r.everyPartition(ctx, links, func(p int32, v *log.Visitor) { rescued[p] = v.Rescue(nodes) })
+	if !slices.Contains(rescued, true) {
+		return complaints
+	}
+	r.note(log.Rescued(rescued))
+	return r.await(ctx, links, time.Duration(r.contract.LivenessBoundMS)*time.Millisecond)
 }

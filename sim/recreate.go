@@ -55,8 +55,7 @@ func (r *run) recreate(t *world.Task, id [16]byte) (again [16]byte, err error) {
 	return again, err
 }
 
-// ledWithout waits until the absent node's session is over and every partition is led without it. A node that died may be elected as long as its session lasts; this one
-// would find no log when it is back, take its disk for lost, and refuse to lead as the last known leader, for good.
+// ledWithout waits until the absent node's session is over and every partition is led without it: a node that died may be elected as long as its session lasts, and the load would wait.
 func (r *run) ledWithout(t *world.Task) error {
 	t.Sleep(r.c.Scale().Session * 3 / 2)
 	for end := t.Now() + setUpBound; t.Now() < end; t.Sleep(50 * time.Millisecond) {

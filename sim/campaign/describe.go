@@ -49,6 +49,9 @@ func Describe(r *sim.Result, took time.Duration) string {
 			}
 		}
 	}
+	for _, text := range r.Facts.Notes {
+		line("note", "%s", text)
+	}
 	for _, text := range r.Broken {
 		line("inside", "%s", text)
 	}
