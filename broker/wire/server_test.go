@@ -181,6 +181,17 @@ func TestTornFrames(t *testing.T) {
 	closed(t, c)
 }
 
+// TestSilence: a connection on which nothing comes any more is closed, though nobody has ended it.
+func TestSilence(t *testing.T) {
+	_, at := serve(t, ServerConfig{Idle: 100 * time.Millisecond, Handler: handlerFunc(func(_ context.Context, q Request) Pending {
+		return Ready(q.Body.ResponseKind())
+	})})
+	c := dial(t, at)
+	c.Write(frame(3, kmsg.NewPtrMetadataRequest()))
+	correlation(t, c)
+	closed(t, c)
+}
+
 // TestIdleIsNotWaiting: a client that waits for an answer is not idle.
 func TestIdleIsNotWaiting(t *testing.T) {
 	const idle = 100 * time.Millisecond
@@ -229,8 +240,13 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestGone: when the client goes, what waits for it is given up.
+// TestGone: when the client goes, or ends its half of the connection, what waits for it is given up.
 func TestGone(t *testing.T) {
+	t.Run("closed", func(t *testing.T) { gone(t, net.Conn.Close) })
+	t.Run("half closed", func(t *testing.T) { gone(t, func(c net.Conn) error { return c.(*net.TCPConn).CloseWrite() }) })
+}
+
+func gone(t *testing.T, end func(net.Conn) error) {
 	waiting, gaveUp := make(chan struct{}), make(chan error, 1)
 	_, at := serve(t, ServerConfig{Handler: handlerFunc(func(context.Context, Request) Pending {
 		return pendingFunc(func(ctx context.Context) (any, error) {
@@ -243,7 +259,9 @@ func TestGone(t *testing.T) {
 	c := dial(t, at)
 	c.Write(frame(1, kmsg.NewPtrMetadataRequest()))
 	<-waiting
-	c.Close()
+	if err := end(c); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case err := <-gaveUp:
 		if !errors.Is(err, context.Canceled) {
