@@ -25,6 +25,7 @@ var Folders = []Folder{
 	{"ci", []string{"sim", "harness", "report", "workloads", "nemesis", "systems", "linearizability", "model", "histories", "broker/fault"}},
 	{"bench", nil},
 	{"bench/compare", []string{"bench", "systems"}},
+	{"bench/overhead", []string{"bench", "nemesis", "systems"}},
 	{"bench/checkers", []string{"linearizability", "model", "histories"}},
 	{"sim", []string{"broker", "workloads", "nemesis", "systems", "linearizability", "model", "histories"}},
 	{"harness", []string{"report", "workloads", "nemesis", "systems", "linearizability", "model", "histories"}},
