@@ -143,13 +143,22 @@ func (c *coordinator) step(in group.Input) (ended bool) {
 // forEver is longer than any leadership.
 const forEver = 100 * 365 * 24 * time.Hour
 
+// loading is the token of a coordinator's own fetches.
+type loading struct {
+	reply partition.FetchReply
+	woken chan struct{} // holds one
+}
+
+func (l *loading) answer(e partition.FetchReply) { l.reply = e }
+func (l *loading) wake()                         { poke(l.woken) }
+func (l *loading) news()                         {} // for followers only
+
 // load feeds the log, up to the end that it has now, as a consumer reads it: what is not committed yet is waited for (R41).
 func (c *coordinator) load(ctx context.Context) error {
 	c.replica.settle() // what was fetched as a follower may still be on its way to the disk
 	status := c.replica.status()
 	end := status.LogEnd // nobody else writes to it in this epoch
-	f := &fetch{woken: make(chan struct{}, 1)}
-	slot := fetchSlot{fetch: f, replica: c.replica}
+	slot := loading{woken: make(chan struct{}, 1)}
 	for next := status.LogStart; next < end; {
 		ask := host.LoadQuestion(c.epoch, next)
 		ask.Token = &slot
@@ -159,7 +168,7 @@ func (c *coordinator) load(ctx context.Context) error {
 		}
 		if slot.reply.Registered {
 			select {
-			case <-f.woken:
+			case <-slot.woken:
 				continue
 			case <-ctx.Done():
 				c.replica.step(partition.CancelFetch{Token: &slot})

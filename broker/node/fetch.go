@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 	"ackproof/broker/wire"
 )
 
-// fetch is a Fetch request under way. All partitions are asked at once; if there is too little, it registers with every partition, waits for a
-// wake-up or its time, and reads all again.
+// fetch is a Fetch request under way. All partitions are asked at once; if there is too little, it registers with every partition, and reads all again when it is woken or its time is over.
+// That is done by whoever wakes it.
 type fetch struct {
 	node     *Node
 	view     *view
@@ -25,9 +26,17 @@ type fetch struct {
 	minBytes int
 	maxBytes int
 	deadline time.Time
-	woken    chan struct{} // holds one wake-up
-	waits    bool          // registered
-	late     atomic.Bool   // it has waited long enough for records to come with its news
+	follower bool
+	late     atomic.Bool // it has waited long enough for records to come with its news
+
+	mu     sync.Mutex
+	trying bool   // somebody reads
+	again  bool   // there is a reason to read again
+	last   bool   // the time is over: the answer is what there is
+	over   bool   // answered, or given up
+	given  bool   // given up: nobody takes the answer
+	ready  func() // to be called when it is answered
+	timer  *time.Timer
 }
 
 // fetchSlot is one partition of a fetch; it is the token of its inputs.
@@ -40,25 +49,39 @@ type fetchSlot struct {
 	reply    partition.FetchReply // of the last step, written by the goroutine that made it
 }
 
-// wake is called by whoever makes the step that gives the fetch something to read.
-func (f *fetch) wake() {
-	select {
-	case f.woken <- struct{}{}:
-	default:
+// fetchToken is the token of a partition.Fetch.
+type fetchToken interface {
+	answer(partition.FetchReply)
+	wake()
+	news()
+}
+
+func (s *fetchSlot) answer(e partition.FetchReply) { s.reply = e }
+
+// wake is called by whoever makes the step that gives the fetch something to read. A follower is answered before that goes on, since a record waits for it; consumers, of which there may be
+// many, are not.
+func (s *fetchSlot) wake() {
+	if s.fetch.follower {
+		s.fetch.look(false)
+	} else {
+		go s.fetch.look(false)
 	}
 }
+
+func (s *fetchSlot) news() { s.fetch.node.late.add(s.fetch) }
 
 // handleFetch asks every partition, in the reader's goroutine: a follower's fetch is also its report of what it holds (R1), and takes effect in
 // order.
 func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
-	f := &fetch{node: n, view: n.view.Load(), woken: make(chan struct{}, 1), minBytes: int(q.MinBytes), maxBytes: int(q.MaxBytes)}
+	f := &fetch{node: n, view: n.view.Load(), minBytes: int(q.MinBytes), maxBytes: int(q.MaxBytes), trying: true}
 	f.resp = &wire.FetchResponse{Version: q.Version, Topics: make([]wire.FetchTopic, len(q.Topics))}
 	if q.Version >= 7 && q.SessionEpoch > 0 {
 		// We never gave a session id, so this can only be another broker's.
 		f.resp.ErrorCode, f.resp.Topics = kerr.FetchSessionIDNotFound.Code, nil
 		return wire.Ready(f.resp)
 	}
-	if replica, _ := host.Asker(q); replica < 0 {
+	replica, _ := host.Asker(q)
+	if f.follower = replica >= 0; !f.follower {
 		f.maxBytes = min(f.maxBytes, int(n.cfg.ConsumerMaxBytes))
 	}
 	count := 0
@@ -89,17 +112,43 @@ func (n *Node) handleFetch(q *kmsg.FetchRequest) wire.Pending {
 	f.minBytes = min(f.minBytes, f.maxBytes)
 	wait := time.Duration(max(q.MaxWaitMillis, 0)) * time.Millisecond
 	f.deadline = time.Now().Add(wait)
-	f.waits = !f.try(wait == 0 || len(f.slots) == 0)
+	if f.try(wait == 0 || len(f.slots) == 0) {
+		f.trying, f.over = false, true
+	} else {
+		f.goOn()
+	}
 	return f
+}
+
+// Then implements wire.Prompt.
+func (f *fetch) Then(ready func()) {
+	f.mu.Lock()
+	over := f.over
+	if !over {
+		f.ready = ready
+		f.timer = time.AfterFunc(time.Until(f.deadline), func() { f.look(true) })
+	}
+	f.mu.Unlock()
+	if over {
+		ready()
+	}
 }
 
 // Wait implements wire.Pending.
 func (f *fetch) Wait(ctx context.Context) (any, error) {
-	if f.waits {
-		if err := f.await(ctx); err != nil {
-			return nil, err
+	f.mu.Lock()
+	if !f.over {
+		// Nobody takes the answer. Whoever reads at the moment frees what is held.
+		f.over, f.given = true, true
+		f.stopTimer()
+		trying := f.trying
+		f.mu.Unlock()
+		if !trying {
+			f.cancel()
 		}
+		return nil, ctx.Err()
 	}
+	f.mu.Unlock()
 	hints := hints{view: f.view}
 	for i := range f.resp.Topics {
 		for j := range f.resp.Topics[i].Partitions {
@@ -112,25 +161,55 @@ func (f *fetch) Wait(ctx context.Context) (any, error) {
 	return f.resp, nil
 }
 
-// await blocks until there is enough to answer or the time is over.
-func (f *fetch) await(ctx context.Context) error {
-	timer := time.NewTimer(time.Until(f.deadline))
-	defer timer.Stop()
+func (f *fetch) stopTimer() {
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+}
+
+// look reads again, unless somebody does: then that one will. With last set, the time is over.
+func (f *fetch) look(last bool) {
+	f.mu.Lock()
+	f.again, f.last = true, f.last || last
+	mine := !f.trying && !f.over
+	f.trying = f.trying || mine
+	f.mu.Unlock()
+	if mine {
+		f.goOn()
+	}
+}
+
+// goOn reads until there is enough to answer, or no reason to read again. The caller has set trying.
+func (f *fetch) goOn() {
 	for {
-		select {
-		case <-f.woken:
-			f.cancel()
-			if f.try(false) {
-				return nil
+		f.mu.Lock()
+		if f.over || !f.again {
+			f.trying = false
+			given := f.given
+			f.mu.Unlock()
+			if given {
+				f.cancel()
 			}
-		case <-timer.C:
-			f.cancel()
-			f.try(true)
-			return nil
-		case <-ctx.Done():
-			f.cancel()
-			return ctx.Err()
+			return
 		}
+		f.again = false
+		last := f.last
+		f.mu.Unlock()
+		f.cancel()
+		if f.try(last) {
+			break
+		}
+	}
+	f.mu.Lock()
+	f.trying, f.over = false, true
+	f.stopTimer()
+	ready, given := f.ready, f.given
+	f.mu.Unlock()
+	switch {
+	case given:
+		f.resp.Release()
+	case ready != nil:
+		ready()
 	}
 }
 
@@ -207,7 +286,7 @@ func (f *fetch) register() {
 		}
 		s.replica.step(ask)
 		if !s.reply.Registered {
-			f.wake()
+			f.look(false)
 			return
 		}
 	}

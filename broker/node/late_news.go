@@ -30,6 +30,6 @@ func (l *lateNews) tell() {
 	l.mu.Unlock()
 	for _, f := range waiting {
 		f.late.Store(true)
-		f.wake()
+		f.look(false)
 	}
 }

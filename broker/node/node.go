@@ -1,7 +1,7 @@
 // Package node is the shell of the reference broker: sockets, clock, disk and goroutines around the pure cores of broker/core. One node is a broker
 // and a voter of the control plane; it has one listener for clients, other brokers and raft.
 //
-// Who runs what: a goroutine per connection reads requests and steps the replicas that they concern (replica.go), another one answers; one goroutine
+// Who runs what: a goroutine per connection reads requests and steps the replicas that they concern (replica.go); whoever makes an answer known sends it; one goroutine
 // owns the controller (control.go); one applies metadata (apply.go); one per leader fetches for the partitions that this broker follows (fetcher.go);
 // one registers and says that the broker lives (lifecycle.go). What a request means is in the file of its name. The package must not decide anything
 // that the cores decide. Start reading at Node.Run.
@@ -286,7 +286,6 @@ func (n *Node) hooks() replicaHooks {
 	return replicaHooks{
 		self:     n.cfg.NodeID,
 		alterISR: n.alterer.add,
-		late:     &n.late,
 		role: func(r *replica) {
 			n.fetchers.kick(n.running, r)
 			if r.topic == group.Topic {

@@ -25,8 +25,8 @@ type produce struct {
 	resp  *kmsg.ProduceResponse
 	acks  int16
 	began time.Time
-	left  atomic.Int32 // replies that are missing, and one until all partitions have been stepped
-	done  chan struct{}
+	left  atomic.Int32 // replies that are missing, and one until there is somebody to tell
+	ready func()       // sends the answer
 }
 
 // produceToken is the token of a partition.Produce.
@@ -40,7 +40,7 @@ type produceSlot struct {
 
 // handleProduce appends. The batches go to the log without a copy: whoever keeps one holds the frame.
 func (n *Node) handleProduce(ctx context.Context, q *kmsg.ProduceRequest, frame *wire.Frame) wire.Pending {
-	p := &produce{node: n, frame: frame, view: n.view.Load(), resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, began: time.Now(), done: make(chan struct{})}
+	p := &produce{node: n, frame: frame, view: n.view.Load(), resp: q.ResponseKind().(*kmsg.ProduceResponse), acks: q.Acks, began: time.Now()}
 	p.left.Store(1)
 	deadline := p.began.Add(time.Duration(max(q.TimeoutMillis, 0)) * time.Millisecond)
 	p.resp.Topics = make([]kmsg.ProduceResponseTopic, len(q.Topics))
@@ -58,7 +58,6 @@ func (n *Node) handleProduce(ctx context.Context, q *kmsg.ProduceRequest, frame 
 			n.producePartition(ctx, q, in, in.Partitions[j].Records, slot, deadline)
 		}
 	}
-	p.finish()
 	p.frame = nil // it is the reader's, and who keeps a batch holds it
 	return p
 }
@@ -133,23 +132,23 @@ func (s *produceSlot) reply(e partition.ProduceReply) {
 // finish counts a reply down.
 func (p *produce) finish() {
 	if p.left.Add(-1) == 0 {
-		close(p.done)
+		p.ready()
 	}
 }
 
 // errAcks0 closes the connection of a producer that does not listen to answers: that is how Kafka tells it of an error.
 var errAcks0 = errors.New("a request with acks=0 failed")
 
+// Then implements wire.Prompt.
+func (p *produce) Then(ready func()) {
+	p.ready = ready
+	p.finish()
+}
+
 // Wait implements wire.Pending.
 func (p *produce) Wait(ctx context.Context) (any, error) {
-	select {
-	case <-p.done:
-	default:
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if p.left.Load() > 0 {
+		return nil, ctx.Err()
 	}
 	hints := hints{view: p.view}
 	for i := range p.resp.Topics {

@@ -47,7 +47,6 @@ type replicaHooks struct {
 	offline  func(*replica, error) // the storage failed
 	rebuilt  func(*replica)        // a rebuilding copy is in sync again
 	note     func(string, *replica)
-	late     *lateNews // fetches with nothing but a newer high watermark to tell
 }
 
 func newReplica(key partitionKey, topic string, core *partition.Replica, log storage.Log, hooks replicaHooks) *replica {
@@ -140,11 +139,11 @@ func (r *replica) deliver(out *outcome) {
 		case partition.ProduceReply:
 			e.Token.(produceToken).reply(e)
 		case partition.FetchReply:
-			e.Token.(*fetchSlot).reply = e
+			e.Token.(fetchToken).answer(e)
 		case partition.Wake:
-			e.Token.(*fetchSlot).fetch.wake()
+			e.Token.(fetchToken).wake()
 		case partition.News:
-			r.hooks.late.add(e.Token.(*fetchSlot).fetch)
+			e.Token.(fetchToken).news()
 		case partition.OffsetReply:
 			*e.Token.(*partition.OffsetReply) = e
 		case partition.EpochEndReply:

@@ -20,6 +20,7 @@ type outgoing struct {
 	scratch []byte
 	cuts    []cut
 	records int // bytes of all runs
+	gone    int // bytes that sendNow has sent
 }
 
 // cut is a place in scratch where chunks go.
@@ -28,8 +29,14 @@ type cut struct {
 	chunks []storage.Chunk
 }
 
+// reset forgets the frame. A rare large one shall not stay for the life of the connection.
 func (o *outgoing) reset() {
-	o.scratch, o.cuts, o.records = o.scratch[:0], o.cuts[:0], 0
+	if cap(o.scratch) > 1<<20 {
+		*o = outgoing{}
+		return
+	}
+	clear(o.cuts) // they hold records
+	o.scratch, o.cuts, o.records, o.gone = o.scratch[:0], o.cuts[:0], 0, 0
 }
 
 func (o *outgoing) cut(at int, chunks []storage.Chunk) {
@@ -52,9 +59,31 @@ func chunkLen(c storage.Chunk) int {
 	return len(c.Memory)
 }
 
-// writeTo sends the frame: memory by writev, files by sendfile where the system has it. Each piece has patience to go out.
+// sendNow sends the frame if it lies in memory, is not larger than most, and the socket takes it at once. If not, writeTo sends the rest of it.
+func (o *outgoing) sendNow(conn net.Conn, most int) (all bool) {
+	size := len(o.scratch) + o.records
+	if size > most {
+		return false
+	}
+	parts := make([][]byte, 0, 8)
+	from := 0
+	for _, c := range o.cuts {
+		parts, from = append(parts, o.scratch[from:c.at]), c.at
+		for _, chunk := range c.chunks {
+			if chunk.File != nil {
+				return false
+			}
+			parts = append(parts, chunk.Memory)
+		}
+	}
+	o.gone = writeNow(conn, append(parts, o.scratch[from:]))
+	return o.gone == size
+}
+
+// writeTo sends the frame, but for what has been sent: memory by writev, files by sendfile where the system has it. Each piece has patience to go out.
 func (o *outgoing) writeTo(conn net.Conn, patience time.Duration) error {
-	w := &pieces{conn: conn, patience: patience}
+	w := &pieces{conn: conn, patience: patience, skip: o.gone}
+	defer conn.SetWriteDeadline(time.Time{}) // writeNow has none
 	from := 0
 	for _, c := range o.cuts {
 		if err := w.memory(o.scratch[from:c.at]); err != nil {
@@ -83,11 +112,14 @@ func (o *outgoing) writeTo(conn net.Conn, patience time.Duration) error {
 type pieces struct {
 	conn     net.Conn
 	patience time.Duration
+	skip     int // bytes of memory that have been sent
 	vec      net.Buffers
 	bytes    int
 }
 
 func (w *pieces) memory(b []byte) error {
+	done := min(w.skip, len(b))
+	b, w.skip = b[done:], w.skip-done
 	for len(b) > 0 {
 		n := min(len(b), pieceBytes-w.bytes)
 		w.vec, w.bytes, b = append(w.vec, b[:n]), w.bytes+n, b[n:]

@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"reflect"
@@ -26,10 +25,18 @@ type Handler interface {
 
 // Pending is the answer to a request, known now or later.
 type Pending interface {
-	// Wait blocks until the answer is known or ctx ends; then it gives up and frees what it holds. It is called exactly once, by another goroutine
-	// than Handle, when all answers before it have been sent. The answer is a kmsg.Response, a *FetchResponse, or nil if there is none to send. An
+	// Wait blocks until the answer is known or ctx ends; then it gives up and frees what it holds. It is called exactly once, when all answers before it have been sent; by another
+	// goroutine than Handle, unless it is a Prompt. The answer is a kmsg.Response, a *FetchResponse, or nil if there is none to send. An
 	// error closes the connection.
 	Wait(ctx context.Context) (any, error)
+}
+
+// Prompt is a Pending that tells when its answer is known, so that nobody has to be woken to wait for it.
+type Prompt interface {
+	Pending
+	// Then has ready called once the answer is known: by whoever makes it known, or before Then returns if it is. ready sends the answer, if that can be done without blocking. Wait is called after
+	// it, or when ctx has ended, and does not block. Then is called once.
+	Then(ready func())
 }
 
 // Ready is a Pending whose answer is known.
@@ -44,6 +51,8 @@ type ready struct {
 }
 
 func (r ready) Wait(context.Context) (any, error) { return r.answer, r.err }
+
+func (r ready) Then(ready func()) { ready() }
 
 // ServerConfig is what a Server needs. The zero values of the limits mean no limit, but MaxFrameBytes: DefaultMaxFrameBytes.
 type ServerConfig struct {
@@ -139,38 +148,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// underWay is a request between reader and writer of its connection.
-type underWay struct {
-	pending     Pending
-	correlation int32
-	key         int16
-}
-
-// serveConn runs one connection: this goroutine reads and handles, a second one answers in order.
+// serveConn runs one connection: this goroutine reads and handles, answers are sent in order by whoever makes them known.
 func (s *Server) serveConn(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
+	defer cancel()
 	log := s.cfg.Log.With("peer", conn.RemoteAddr().String())
-	queue := make(chan underWay, pipelineDepth)
-	var waiting atomic.Int64 // requests without an answer yet
-	writer := make(chan struct{})
-	go func() {
-		defer close(writer)
-		defer cancel()
-		s.answer(ctx, conn, queue, &waiting, log)
-	}()
-	err := s.read(ctx, conn, queue, &waiting, log)
+	a := newAnswers(ctx, func() { cancel(); conn.Close() }, conn, s.cfg.WriteTimeout, log)
+	stop := context.AfterFunc(ctx, func() { conn.Close(); a.stop() })
+	defer stop()
+	err := s.read(ctx, conn, a, log)
 	s.note(log, err) // before anybody can see the connection end
-	close(queue)
-	if err == io.EOF || ctx.Err() != nil || !s.refused(err) {
-		// The peer is gone or the server stops: nobody reads the answers any more. After a request that was refused the answers before it are still
-		// sent.
-		cancel()
+	if ctx.Err() == nil && s.refused(err) {
+		a.finish() // after a request that was refused the answers before it are still sent; whoever is gone reads none
 	}
-	<-writer
 	cancel()
 	conn.Close()
+	a.close()
 }
 
 // refused tells whether the connection ends because of a request that is not served.
@@ -195,7 +188,7 @@ func (s *Server) note(log *slog.Logger, err error) {
 }
 
 // read reads and handles requests until the connection ends.
-func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay, waiting *atomic.Int64, log *slog.Logger) error {
+func (s *Server) read(ctx context.Context, conn net.Conn, a *answers, log *slog.Logger) error {
 	frames := NewFrameReader(conn, s.cfg.MaxFrameBytes, s.cfg.Idle)
 	var kinds requestKinds
 	if log.Enabled(ctx, slog.LevelDebug) {
@@ -204,7 +197,7 @@ func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay,
 	host, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // "" for a connection without one
 	for {
 		err := frames.Await()
-		if err != nil && timedOut(err) && waiting.Load() > 0 {
+		if err != nil && timedOut(err) && a.waited() {
 			continue // silent, but because it waits for us
 		}
 		if err != nil {
@@ -223,42 +216,14 @@ func (s *Server) read(ctx context.Context, conn net.Conn, queue chan<- underWay,
 		q.Host = "/" + host
 		kinds.note(log, q)
 		s.counters.requests.Add(1)
-		waiting.Add(1)
-		u := underWay{correlation: q.Correlation, key: q.API.Key}
+		u := &underWay{correlation: q.Correlation, key: q.API.Key}
 		if q.API.Key == ApiVersionsKey {
 			u.pending = Ready(s.cfg.Table.ApiVersions(q))
 		} else {
 			u.pending = s.cfg.Handler.Handle(ctx, q)
 		}
 		memory.Release()
-		queue <- u // never for ever: the writer takes all until the queue is closed
-	}
-}
-
-// answer sends the answers in order until the queue is closed. After a failure it goes on taking requests, only to let each free what it holds.
-func (s *Server) answer(ctx context.Context, conn net.Conn, queue <-chan underWay, waiting *atomic.Int64, log *slog.Logger) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var out outgoing
-	for u := range queue {
-		answer, err := u.pending.Wait(ctx)
-		if err == nil && answer != nil && ctx.Err() == nil {
-			out.reset()
-			out.set(u.correlation, answer)
-			err = out.writeTo(conn, s.cfg.WriteTimeout)
-			if cap(out.scratch) > 1<<20 {
-				out = outgoing{} // a rare large answer shall not stay for the life of the connection
-			}
-		}
-		if f, ok := answer.(*FetchResponse); ok && f != nil {
-			f.Release()
-		}
-		waiting.Add(-1)
-		if err != nil && ctx.Err() == nil {
-			log.Debug("connection closed while answering", "api_key", u.key, "error", err)
-			cancel()
-			conn.Close()
-		}
+		a.add(u)
 	}
 }
 
