@@ -45,13 +45,14 @@ type cardJSON struct {
 	Question string                     `json:"question"`
 	Claim    model.Claim                `json:"claim"`
 	Anomaly  model.Anomaly              `json:"anomaly"`
+	Or       *scenario.Alternative      `json:"or,omitempty"`
 	Allows   string                     `json:"allows"`
 	Story    []string                   `json:"story"`
 	Expected map[string]scenario.Answer `json:"expected"` // by system
 }
 
 func shown(c scenario.Card) cardJSON {
-	out := cardJSON{Name: c.Name, Question: c.Question, Claim: c.Claim, Anomaly: c.Anomaly, Allows: c.Allows, Story: c.Story, Expected: map[string]scenario.Answer{}}
+	out := cardJSON{Name: c.Name, Question: c.Question, Claim: c.Claim, Anomaly: c.Anomaly, Or: c.Or, Allows: c.Allows, Story: c.Story, Expected: map[string]scenario.Answer{}}
 	for _, s := range c.On {
 		out.Expected[s.System] = s.Expect
 	}
@@ -111,7 +112,11 @@ func newScenarioShowCommand() *cobra.Command {
 
 func showCard(w io.Writer, c scenario.Card) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n  %s\n\nasked of    %s (%s)\nallowed     %s\n", c.Name, c.Question, c.Claim, c.Anomaly, c.Allows)
+	asked := fmt.Sprintf("%s (%s)", c.Claim, c.Anomaly)
+	if c.Or != nil {
+		asked += fmt.Sprintf(", or else %s (%s)", c.Or.Claim, c.Or.Anomaly)
+	}
+	fmt.Fprintf(&b, "%s\n  %s\n\nasked of    %s\nallowed     %s\n", c.Name, c.Question, asked, c.Allows)
 	for i, s := range c.Story {
 		head := "done"
 		if i > 0 {

@@ -30,9 +30,10 @@ const (
 type Card struct {
 	Name     string
 	Question string // of whoever runs a broker
-	// Claim and Anomaly are what the question is about.
+	// Claim and Anomaly are what the question is about. Or, if not nil, is what may come of it instead, where a system does now the one and now the other.
 	Claim   model.Claim
 	Anomaly model.Anomaly
+	Or      *Alternative
 	Allows  string   // what the contract allows, in a sentence
 	Story   []string // what is done to the system, step by step, for people
 	// Spared: the contract permits the anomaly, and these faults do not bring it about.
@@ -43,6 +44,12 @@ type Card struct {
 	// faults makes the schedule from the system's time-outs; nil: drawn from the seed, of kinds.
 	faults func(systems.Timers) []nemesis.Fault
 	kinds  []nemesis.Kind
+}
+
+// Alternative is another anomaly that a card may end with, and the claim that it is an anomaly of.
+type Alternative struct {
+	Claim   model.Claim   `json:"claim"`
+	Anomaly model.Anomaly `json:"anomaly"`
 }
 
 // Setup is a card on one system.
@@ -154,14 +161,31 @@ func (c Card) Judge(expect Answer, out *harness.Outcome) Finding {
 			f.Violated = append(f.Violated, claim.ID)
 		}
 		if claim.ID == c.Claim {
-			f.Found, f.Count, f.Because = c.answer(claim)
+			f.Found, f.Count, f.Because = answer(claim, c.Anomaly)
 		}
 	}
+	c.instead(r.Claims, &f)
 	f.AsExpected = f.Found == expect && (len(f.Violated) == 0 || expect == Violated)
 	return f
 }
 
-func (c Card) answer(r model.ClaimResult) (a Answer, count int64, because string) {
+// instead puts the alternative into the finding, if that is what came.
+func (c Card) instead(claims []model.ClaimResult, f *Finding) {
+	if c.Or == nil || f.Found == Violated || f.Found == Permitted {
+		return
+	}
+	for _, claim := range claims {
+		if claim.ID != c.Or.Claim {
+			continue
+		}
+		if a, count, because := answer(claim, c.Or.Anomaly); a == Violated || a == Permitted {
+			f.Found, f.Count, f.Because, f.Claim, f.Anomaly = a, count, because, c.Or.Claim, c.Or.Anomaly
+		}
+	}
+}
+
+// answer is what the result of a claim says of the anomaly.
+func answer(r model.ClaimResult, anomaly model.Anomaly) (a Answer, count int64, because string) {
 	if r.Verdict == model.Violated {
 		for _, a := range r.Anomalies {
 			count += a.Count
@@ -169,7 +193,7 @@ func (c Card) answer(r model.ClaimResult) (a Answer, count int64, because string
 		return Violated, count, ""
 	}
 	for _, p := range r.Permitted { // it was seen, whatever else was not
-		if p.Kind == c.Anomaly && p.Count > 0 {
+		if p.Kind == anomaly && p.Count > 0 {
 			return Permitted, p.Count, p.Because
 		}
 	}

@@ -96,6 +96,31 @@ func TestNamesThatThereAreNot(t *testing.T) {
 	}
 }
 
+func TestSomethingElseMayComeOfIt(t *testing.T) {
+	card := Card{Claim: model.NoLoss, Anomaly: model.LostAcked, Or: &Alternative{model.Liveness, model.UnavailableAfterHeal}}
+	permitted := func(id model.Claim, a model.Anomaly, v model.Verdict) model.ClaimResult {
+		return model.ClaimResult{ID: id, Verdict: v, Permitted: []model.PermittedLoss{{Kind: a, Count: 1, Because: "power"}}}
+	}
+	unread := model.ClaimResult{ID: model.NoLoss, Verdict: model.Undecided, Reason: "p0 has no leader"}
+	for _, c := range []struct {
+		name   string
+		claims []model.ClaimResult
+		found  Answer
+		claim  model.Claim
+	}{
+		{"the first", []model.ClaimResult{permitted(model.NoLoss, model.LostAcked, model.Held), permitted(model.Liveness, model.UnavailableAfterHeal, model.Held)}, Permitted, model.NoLoss},
+		{"the other", []model.ClaimResult{unread, permitted(model.Liveness, model.UnavailableAfterHeal, model.Held)}, Permitted, model.Liveness},
+		{"the other, as a violation", []model.ClaimResult{unread, {ID: model.Liveness, Verdict: model.Violated}}, Violated, model.Liveness},
+		{"neither", []model.ClaimResult{{ID: model.NoLoss, Verdict: model.Held}, {ID: model.Liveness, Verdict: model.Held}}, Held, model.NoLoss},
+		{"nothing shown", []model.ClaimResult{unread, {ID: model.Liveness, Verdict: model.Held}}, Undecided, model.NoLoss},
+	} {
+		f := card.Judge(Permitted, &harness.Outcome{Results: model.Results{Claims: c.claims}})
+		if f.Found != c.found || f.Claim != c.claim || f.AsExpected != (c.found == Permitted) {
+			t.Errorf("%s: finding %+v", c.name, f)
+		}
+	}
+}
+
 func TestTheAnswerIsReadOutOfTheRun(t *testing.T) {
 	card := Card{Name: "c", Claim: model.NoLoss, Anomaly: model.LostAcked}
 	other := model.ClaimResult{ID: model.Order, Verdict: model.Violated}

@@ -252,42 +252,38 @@ var cleanElection = Card{
 	faults:    lastReplica,
 }
 
-// lastDisk leaves the leader alone in the in-sync set, lets it acknowledge, and takes its logs from it, or the whole disk. The followers return at that moment.
+// lastDisk is lastReplica, and the leader loses its logs with its life, or the whole disk.
 func lastDisk(whole bool) func(systems.Timers) []nemesis.Fault {
 	return func(t systems.Timers) []nemesis.Fault {
 		out := lastReplica(t)
-		out[1].Kind, out[1].Whole, out[1].ForMS = nemesis.DiskWipe, whole, shortDown
+		out[1].Kind, out[1].Whole = nemesis.DiskWipe, whole
 		return out
 	}
 }
 
 var lastDiskStory = []string{"Both followers are killed; the leader is left alone in the in-sync set and goes on acknowledging (min.insync.replicas=1).",
-	"The leader is killed, and the followers return, with all that was acknowledged while they were there."}
+	"The leader is killed, and the followers return, with all that was acknowledged while they were there. Six sessions later the old leader returns."}
 
 var emptiedLog = Card{
 	Name:     "last-replica-emptied",
 	Question: "And if the last member of the in-sync set comes back with an empty log?",
 	Claim:    model.NoLoss, Anomaly: model.LostAcked,
-	Allows: "What was acknowledged is kept as long as the disk of the last member of the in-sync set is. Without eligible leader replicas (KIP-966) it leads again, empty, and the others throw away what they have.",
-	Story:  append(slices.Clone(lastDiskStory), "The folder of the leader's partition is gone when it is back half a second later; the rest of its disk is as it was.", "When all is well again, whoever leads is killed."),
-	On:     only(kafka, apart(Permitted, Permitted, 0, 70*time.Second, "elr", "off")),
-	configure: func(o *harness.Options) {
-		o.MinISR = 1
-	},
-	faults: lastDisk(false),
+	Allows:    "What was acknowledged is kept as long as the disk of the last member of the in-sync set is. Without eligible leader replicas (KIP-966) it leads again, empty, and the others throw away what they have; who notices leads no more, and loses what it alone had.",
+	Story:     append(slices.Clone(lastDiskStory), "The folder of its partition is gone then; the rest of its disk is as it was.", "When all is well again, whoever leads is killed."),
+	On:        apart(Permitted, Permitted, 28*time.Second, 80*time.Second, "elr", "off"),
+	configure: func(o *harness.Options) { o.MinISR = 1 },
+	faults:    lastDisk(false),
 }
 
 var newDisk = Card{
 	Name:     "last-replica-new-disk",
 	Question: "And if it comes back with a new disk?",
-	Claim:    model.Liveness, Anomaly: model.UnavailableAfterHeal,
-	Allows: "Its loss is permitted, and so is a partition that nobody leads until somebody elects a copy that is not in sync: nobody there has everything that was acknowledged. What the others have is not lost.",
-	Story:  append(slices.Clone(lastDiskStory), "The whole disk of the leader is gone when it is back half a second later; in its place is a new one, formatted, with another directory.id."),
-	On:     only(kafka, apart(Permitted, Permitted, 0, 40*time.Second)),
-	configure: func(o *harness.Options) {
-		o.MinISR = 1
-	},
-	faults: func(t systems.Timers) []nemesis.Fault { return lastDisk(true)(t)[:2] },
+	Claim:    model.NoLoss, Anomaly: model.LostAcked, Or: &Alternative{Claim: model.Liveness, Anomaly: model.UnavailableAfterHeal},
+	Allows:    "Its loss is permitted. So is a partition that nobody leads until somebody orders an unclean election: nobody there has everything that was acknowledged.",
+	Story:     append(slices.Clone(lastDiskStory), "Its whole disk is gone then; in the place of it is a new one, formatted, with another directory.id.", "When all is well again, whoever leads is killed."),
+	On:        only(kafka, apart(Permitted, Permitted, 0, 80*time.Second)),
+	configure: func(o *harness.Options) { o.MinISR = 1 },
+	faults:    lastDisk(true),
 }
 
 // blackout takes the power of all nodes at once, and everything that was not flushed.
