@@ -42,7 +42,9 @@ func (r *run) prepareGroups() {
 		Session: session, Rebalance: session, Heartbeat: session / 8,
 	}
 	r.groups = group.New(c, r.workload, r.journal)
-	r.certain.monitors = groupMonitors(r.contract)
+	if !r.watchedContract().PowerLoss { // else nothing is certain before the end
+		r.certain.monitors = groupMonitors(r.contract)
+	}
 	r.journal.Tap(r.watchGroups)
 }
 

@@ -205,3 +205,19 @@ func TestAGroupCanBeGivenOnlyWhatTheLogKeeps(t *testing.T) {
 		}
 	}
 }
+
+// A commit that goes back is a violation, unless the faults have left no copy of the groups' log whole.
+func TestACommitThatGoesWithThePowerIsPermitted(t *testing.T) {
+	undone := shared(6)
+	undone.does(99, step(histories.Committed, 10, 0))
+	for _, exposed := range []bool{false, true} {
+		log := model.LogContract(model.Contract{Partitions: 1, Replication: 3, MinISR: 2, Acks: -1, Idempotent: true, Dense: true, PowerLoss: exposed})
+		found := judgeGroups(t, undone, model.GroupContract(log, model.CommitAfter), faulty(true), model.CommitSafety)[0]
+		permitted := slices.ContainsFunc(found.Permitted, func(p model.PermittedLoss) bool {
+			return p.Kind == model.CommittedOffsetRegression && p.Count > 0 && p.Because != ""
+		})
+		if broken := len(found.Anomalies) > 0 || found.Verdict == model.Violated; broken == exposed || permitted != exposed {
+			t.Errorf("no copy whole: %t: %s, anomalies %v, permitted %v", exposed, found.Verdict, found.Anomalies, found.Permitted)
+		}
+	}
+}

@@ -62,9 +62,9 @@ func CheckGroupRun(events func() iter.Seq2[histories.Event, error], contract mod
 	for _, r := range groups.Claims {
 		switch r.ID {
 		case model.CommitSafety:
-			r = Either(r, commits.Claims[0])
+			r = excused(Either(r, commits.Claims[0]), contract, facts, o.Floors)
 		case model.GroupDelivery:
-			r = withEffects(r, contract, facts, effects)
+			r = withEffects(excused(r, contract, facts, o.Floors), contract, facts, effects)
 			if ofTest && effects.Rebalances < leastRebalances && r.Verdict == model.Held {
 				r.Verdict, r.Reason = model.NotTested, fmt.Sprintf("rebalances %d of at least %d", effects.Rebalances, leastRebalances)
 			}
@@ -88,6 +88,25 @@ func OfTheLog(events iter.Seq2[histories.Event, error]) iter.Seq2[histories.Even
 	}
 }
 
+// excused puts what the contract permits of a claim of groups apart from what breaks it; without anything that does, the claim is judged by what was put to the test.
+func excused(r model.ClaimResult, c model.Contract, facts model.Facts, floors model.Floors) model.ClaimResult {
+	p, _ := c.Promise(r.ID)
+	var broken []model.AnomalyResult
+	for _, a := range r.Anomalies {
+		if because := p.Permits[a.Kind]; because != "" {
+			r.Permitted = append(r.Permitted, model.PermittedLoss{Kind: a.Kind, Count: a.Count, Because: because})
+			continue
+		}
+		broken = append(broken, a)
+	}
+	if r.Verdict == model.Violated && len(broken) == 0 {
+		r.Anomalies = broken
+		judge(&r, "", facts, floors.Missing(r.ID, r.Evidence, model.Contract{}, facts))
+	}
+	r.Anomalies = broken
+	return r
+}
+
 // withEffects adds to group-delivery what became of the records.
 func withEffects(r model.ClaimResult, c model.Contract, facts model.Facts, e Effects) model.ClaimResult {
 	r.Evidence["rebalances"], r.Evidence["processed"], r.Evidence["processed_again"] = e.Rebalances, e.Processed, e.Repeats
@@ -98,7 +117,7 @@ func withEffects(r model.ClaimResult, c model.Contract, facts model.Facts, e Eff
 			r.Permitted = append(r.Permitted, found)
 		}
 	}
-	if c.Commit == model.CommitAfter && facts.GroupsDrained && e.Unprocessed > 0 && r.Verdict == model.Held {
+	if c.Commit == model.CommitAfter && facts.GroupsDrained && e.Unprocessed > 0 && p.Permits[model.Unprocessed] == "" && r.Verdict == model.Held {
 		// The group was given it, and committed beyond it: the members of this test have not kept their own order.
 		r.Verdict, r.Reason = model.Undecided, fmt.Sprintf("%d acknowledged records were given to members that never processed them, although they commit only what they processed", e.Unprocessed)
 	}

@@ -41,8 +41,16 @@ func GroupContract(c Contract, commit string) Contract {
 			Reprocessed: "members seek back on purpose",
 		}
 	}
-	c.Promises = append(c.Promises,
-		Promise{Claim: CommitSafety, Text: "An acknowledged offset commit is not lost or undone, and a member of an older generation commits nothing."},
-		delivery)
+	commits := Promise{Claim: CommitSafety, Text: "An acknowledged offset commit is not lost or undone, and a member of an older generation commits nothing."}
+	if c.PowerLoss {
+		// What a coordinator knows is in a log as well. With it go commits, and the generations by which it tells members apart; and where records go, a group's position may lie behind
+		// others that took their offsets.
+		commits.Permits = map[Anomaly]string{CommittedOffsetRegression: powerCause, ZombieCommit: powerCause}
+		delivery.Permits[GroupSkip], delivery.Permits[DoubleOwner] = powerCause, powerCause
+		if delivery.Permits[Unprocessed] == "" {
+			delivery.Permits[Unprocessed] = powerCause
+		}
+	}
+	c.Promises = append(c.Promises, commits, delivery)
 	return c
 }

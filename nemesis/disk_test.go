@@ -229,3 +229,16 @@ func TestRolesAreNotBelievedOfNodesThatWereJustStruck(t *testing.T) {
 		t.Error("the first copy was whole again before the second lost power, and a loss is permitted")
 	}
 }
+
+// The log that keeps what groups commit has replicas and in-sync sets of its own.
+func TestTheGroupsLogIsExposedByItself(t *testing.T) {
+	var e exposing
+	e.begin(Exposure{}, time.Hour)
+	log := systems.PartitionRoles{Leader: 1, Replicas: []int{1, 2}, ISR: []int{1, 2}}
+	lagging := systems.PartitionRoles{Leader: 1, Replicas: []int{1, 2}, ISR: []int{1}}
+	e.look(time.Now(), systems.Roles{Controller: 1, Partitions: []systems.PartitionRoles{log}, Coordinators: []systems.PartitionRoles{lagging}})
+	e.strike(PowerLoss, []int{1})
+	if !e.exposed() {
+		t.Error("the only copy that is in sync of the groups' log has lost its power, and a loss is not permitted")
+	}
+}

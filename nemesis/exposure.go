@@ -124,6 +124,7 @@ func MayExpose(kinds []Kind, flushed bool) bool {
 type exposing struct {
 	mu       sync.Mutex
 	harm     Exposure
+	groups   Exposure          // of the log that keeps what groups commit, where there is one
 	patience time.Duration     // for the roles to tell the truth of a node that was started again
 	held     map[int]int       // by node: how many faults that may take it away are at it now
 	freed    map[int]time.Time // when the last one let go
@@ -132,7 +133,7 @@ type exposing struct {
 func (e *exposing) begin(harm Exposure, patience time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.harm, e.patience, e.held, e.freed = harm, patience, map[int]int{}, map[int]time.Time{}
+	e.harm, e.groups, e.patience, e.held, e.freed = harm, harm, patience, map[int]int{}, map[int]time.Time{}
 }
 
 // strike tells of a fault that is about to take effect.
@@ -146,6 +147,7 @@ func (e *exposing) strike(k Kind, nodes []int) {
 		e.held[n]++
 	}
 	e.harm.Strike(k, nodes)
+	e.groups.Strike(k, nodes)
 }
 
 // healed is the reverse.
@@ -166,23 +168,27 @@ func (e *exposing) look(asked time.Time, r systems.Roles) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	doubtful := func(n int) bool { return e.held[n] > 0 || asked.Before(e.freed[n].Add(e.patience)) }
-	out := systems.Roles{Controller: r.Controller, Partitions: slices.Clone(r.Partitions)}
-	for i := range out.Partitions {
-		p := &out.Partitions[i]
-		p.Offline = slices.Clone(p.Offline)
-		for _, n := range p.Replicas {
-			if doubtful(n) && !slices.Contains(p.Offline, n) {
-				p.Offline = append(p.Offline, n)
+	doubted := func(all []systems.PartitionRoles) []systems.PartitionRoles {
+		all = slices.Clone(all)
+		for i := range all {
+			p := &all[i]
+			p.Offline = slices.Clone(p.Offline)
+			for _, n := range p.Replicas {
+				if doubtful(n) && !slices.Contains(p.Offline, n) {
+					p.Offline = append(p.Offline, n)
+				}
 			}
 		}
+		return all
 	}
-	e.harm.Look(out)
+	e.harm.Look(systems.Roles{Controller: r.Controller, Partitions: doubted(r.Partitions)})
+	e.groups.Look(systems.Roles{Controller: r.Controller, Partitions: doubted(r.Coordinators)})
 }
 
 func (e *exposing) exposed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.harm.Exposed()
+	return e.harm.Exposed() || e.groups.Exposed()
 }
 
 // disturbed tells whether a fault of its disk is at the node, or was just now: then its process may end of it.
