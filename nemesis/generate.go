@@ -18,7 +18,7 @@ type GenerateOptions struct {
 	Timers     systems.Timers // what gaps and lengths are scaled by; zero ones become 1.5 s, 2 s and 100 ms
 	// Unlinked: nodes reach each other past the network of the run (systems.Unlinked). Partitions are of the links of clients alone.
 	Unlinked bool
-	// Shuffle draws every sequence from the whole catalogue, Machines and Long, as a campaign of many short runs wants it, instead of giving each seed the core.
+	// Shuffle draws every sequence from the whole catalogue, Machines and, thrice as often, Long, as a campaign of many short runs wants it, instead of giving each seed the core.
 	Shuffle bool
 	// Groups: consumer groups are at work. The presets OfGroups come by turns with the others.
 	Groups bool
@@ -68,7 +68,7 @@ func Generate(seed int64, o GenerateOptions) Schedule {
 func (g *generator) deck() []Preset {
 	all := weave(g.beyond(), order(g.s.Seed))
 	if g.o.Shuffle {
-		all = slices.Concat(Catalogue(), Machines(), Long())
+		all = slices.Concat(Catalogue(), Machines(), Long(), Long(), Long()) // thrice: most of their tries miss the window
 		g.pick.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	}
 	if g.o.Unlinked {

@@ -25,7 +25,7 @@ import (
 const realByDefault = "B01,B02,B05,B06,B09,B10,B11,B16,B19"
 
 // realLoad is the longest load of one test; a violation that is certain ends it before.
-const realLoad = 20 * time.Second
+const realLoad = 30 * time.Second
 
 // withProcesses scores bugs by tests of real processes, one after the other: this program's own, by `ackproof test`. The control of each campaign is the test that
 // found the bug, or the last one, without it.
