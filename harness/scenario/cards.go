@@ -278,8 +278,8 @@ var emptiedLog = Card{
 var newDisk = Card{
 	Name:     "last-replica-new-disk",
 	Question: "And if it comes back with a new disk?",
-	Claim:    model.NoLoss, Anomaly: model.LostAcked, Or: &Alternative{Claim: model.Liveness, Anomaly: model.UnavailableAfterHeal},
-	Allows:    "Its loss is permitted. So is a partition that nobody leads until somebody orders an unclean election: nobody there has everything that was acknowledged.",
+	Claim:    model.Liveness, Anomaly: model.UnavailableAfterHeal, Or: &Alternative{Claim: model.NoLoss, Anomaly: model.LostAcked},
+	Allows:    "A partition that nobody leads until somebody orders an unclean election: nobody there has everything that was acknowledged. Or that the last known leader leads again, with nothing, and the others throw away what they have.",
 	Story:     append(slices.Clone(lastDiskStory), "Its whole disk is gone then; in the place of it is a new one, formatted, with another directory.id.", "When all is well again, whoever leads is killed."),
 	On:        only(kafka, apart(Permitted, Permitted, 0, 80*time.Second)),
 	configure: func(o *harness.Options) { o.MinISR = 1 },
