@@ -126,9 +126,9 @@ func Emit(e Event) {
 	}
 }
 
-// Patiently tries again, for at most half a minute, what may fail while the cluster gets over the end of a broker.
+// Patiently tries again, for at most two minutes, what may fail while the cluster gets over the end of a broker. On a machine with nothing else to do that is a matter of seconds.
 func Patiently(ctx context.Context, what string, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
 		err := try()

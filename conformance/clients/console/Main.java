@@ -190,7 +190,7 @@ public class Main {
   interface Call { void call() throws Exception; }
 
   static void patiently(String what, Call attempt) throws Exception {
-    for (long until = System.currentTimeMillis() + 30_000; ; Thread.sleep(100)) {
+    for (long until = System.currentTimeMillis() + 120_000; ; Thread.sleep(100)) {
       try {
         attempt.call();
         return;

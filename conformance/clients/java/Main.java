@@ -51,7 +51,7 @@ public class Main {
   }
 
   static <T> T patiently(String what, Callable<T> attempt) throws Exception {
-    for (long until = System.currentTimeMillis() + 30_000; ; Thread.sleep(100)) {
+    for (long until = System.currentTimeMillis() + 120_000; ; Thread.sleep(100)) {
       try {
         return attempt.call();
       } catch (Exception e) {

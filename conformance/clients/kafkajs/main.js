@@ -26,7 +26,7 @@ const milliseconds = (text) => {
 };
 
 async function patiently(what, attempt) {
-  for (const until = Date.now() + 30_000; ;) {
+  for (const until = Date.now() + 120_000; ;) {
     try {
       return await attempt();
     } catch (error) {

@@ -284,6 +284,7 @@ func admin(ctx context.Context, job program.Job) error {
 				return "", err
 			}
 			if groups[0].Err != sarama.ErrNoError {
+				client.RefreshCoordinator(group) // of its calls about groups this is the one that does not do so by itself
 				return "", groups[0].Err
 			}
 			return groups[0].State, nil
