@@ -60,15 +60,17 @@ type fetcher struct {
 	kicked chan struct{} // holds one: something about the set of partitions may have changed
 	log    *slog.Logger
 
-	mu        sync.Mutex
-	interrupt context.CancelCauseFunc // ends the fetch under way, nil if there is none
-	number    int                     // of that fetch
+	mu          sync.Mutex
+	asking      *wire.Client // of the fetch under way, nil if there is none
+	number      int          // of that fetch
+	interrupted bool         // it has been
 
-	conn *wire.Client
-	buf  []byte
-	wait backoff
-	held map[partitionKey]time.Time // partitions that answered an error: not before
-	back map[partitionKey]*backoff
+	conn    *wire.Client
+	unwatch func() bool // the end of the fetcher's context does not close the connection any more
+	buf     []byte
+	wait    backoff
+	held    map[partitionKey]time.Time // partitions that answered an error: not before
+	back    map[partitionKey]*backoff
 }
 
 // errInterrupted: the fetch under way lacks a partition that is to be fetched now. It would come back only after replica.fetch.wait.max.ms.
@@ -81,15 +83,16 @@ func (f *fetcher) kick() {
 	poke(f.kicked)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.interrupt == nil {
+	if f.asking == nil {
 		return
 	}
 	number := f.number
 	time.AfterFunc(busyAnswer, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.interrupt != nil && f.number == number {
-			f.interrupt(errInterrupted)
+		if f.asking != nil && f.number == number {
+			f.interrupted = true
+			f.asking.Until(time.Unix(1, 0))
 		}
 	})
 }
@@ -102,11 +105,7 @@ type asked struct {
 
 func (f *fetcher) run(ctx context.Context) {
 	f.held, f.back = map[partitionKey]time.Time{}, map[partitionKey]*backoff{}
-	defer func() {
-		if f.conn != nil {
-			f.conn.Close()
-		}
-	}()
+	defer f.drop()
 	for ctx.Err() == nil {
 		select {
 		case <-f.kicked:
@@ -139,6 +138,7 @@ func (f *fetcher) run(ctx context.Context) {
 
 func (f *fetcher) drop() {
 	if f.conn != nil {
+		f.unwatch()
 		f.conn.Close()
 		f.conn = nil
 	}
@@ -174,31 +174,32 @@ func (f *fetcher) patience() time.Duration {
 
 // fetch makes one round trip and hands what came to the replicas.
 func (f *fetcher) fetch(ctx context.Context, parts []asked, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, wait+f.patience())
-	defer cancel()
-	ctx, interrupt := context.WithCancelCause(ctx)
-	defer interrupt(nil)
+	deadline := time.Now().Add(wait + f.patience())
 	if f.conn == nil {
-		conn, err := f.n.peers.dial(ctx, f.leader)
+		dialling, cancel := context.WithDeadline(ctx, deadline)
+		conn, err := f.n.peers.dial(dialling, f.leader)
+		cancel()
 		if err != nil {
 			return err
 		}
 		f.conn = conn
+		f.unwatch = context.AfterFunc(ctx, func() { conn.Close() })
 	}
-	f.arm(interrupt)
-	defer f.arm(nil)
+	f.conn.Until(deadline)
+	f.arm(f.conn)
 	if len(f.kicked) > 0 && f.lacks(parts) {
+		f.arm(nil)
 		return nil // something has come between gathering and arming
 	}
-	resp, buf, err := f.conn.DoInto(ctx, f.request(parts, wait), f.buf)
+	resp, buf, err := f.conn.Exchange(f.request(parts, wait), f.buf)
 	f.buf = buf
+	interrupted := f.arm(nil)
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errInterrupted) {
+		if interrupted {
 			return errInterrupted
 		}
 		return err
 	}
-	f.arm(nil)
 	return f.take(parts, resp.(*kmsg.FetchResponse))
 }
 
@@ -208,11 +209,14 @@ func (f *fetcher) lacks(parts []asked) bool {
 	return len(now) > len(parts)
 }
 
-func (f *fetcher) arm(interrupt context.CancelCauseFunc) {
+// arm begins or, with nil, ends the time in which a fetch may be interrupted, and tells whether it has been.
+func (f *fetcher) arm(conn *wire.Client) (interrupted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.interrupt = interrupt
+	interrupted = f.interrupted
+	f.asking, f.interrupted = conn, false
 	f.number++
+	return interrupted
 }
 
 func (f *fetcher) request(parts []asked, wait time.Duration) *kmsg.FetchRequest {

@@ -57,39 +57,35 @@ func newReplica(key partitionKey, topic string, core *partition.Replica, log sto
 
 func (r *replica) String() string { return fmt.Sprintf("%s-%d", r.topic, r.key.partition) }
 
-// outcome is what a step leaves to do once the mutex is free.
-type outcome struct {
-	effects []partition.Effect
-	first   [6]partition.Effect // room for the usual number
-	drain   bool
-}
+// usualEffects is room on the stack for the effects of a step.
+type usualEffects [6]partition.Effect
 
 // step feeds one input and sees to everything that follows from it. When it returns, the replies to the input itself have been delivered; storage
 // effects may still be under way in another goroutine.
 func (r *replica) step(in partition.Input) {
-	var out outcome
+	var room usualEffects
 	r.mu.Lock()
-	r.stepLocked(in, &out)
+	effects, drain := r.stepLocked(in, room[:0])
 	r.mu.Unlock()
-	r.deliver(&out)
-	if out.drain {
+	r.deliver(effects)
+	if drain {
 		r.drain()
 	}
 }
 
 // stepAsLeader appends if the replica leads in that epoch, and refuses otherwise: what was decided in one epoch must not be written in a later one.
 func (r *replica) stepAsLeader(epoch int32, in partition.Produce) {
-	var out outcome
+	var room usualEffects
 	r.mu.Lock()
 	if s := r.core.Status(); r.closed || s.Role != partition.Leader || s.LeaderEpoch != epoch {
 		r.mu.Unlock()
 		in.Token.(produceToken).reply(partition.ProduceReply{Token: in.Token, Code: kerr.NotLeaderForPartition.Code, BaseOffset: -1})
 		return
 	}
-	r.stepLocked(in, &out)
+	effects, drain := r.stepLocked(in, room[:0])
 	r.mu.Unlock()
-	r.deliver(&out)
-	if out.drain {
+	r.deliver(effects)
+	if drain {
 		r.drain()
 	}
 }
@@ -103,13 +99,10 @@ func (r *replica) settle() {
 	r.mu.Unlock()
 }
 
-// stepLocked makes a step and sorts its effects. The caller holds the mutex.
-func (r *replica) stepLocked(in partition.Input, out *outcome) {
+// stepLocked makes a step and sorts its effects: it appends those that are not storage to effects, and tells whether the queue is the caller's to drain. The caller holds the mutex.
+func (r *replica) stepLocked(in partition.Input, effects []partition.Effect) (_ []partition.Effect, drain bool) {
 	if r.closed {
-		return
-	}
-	if out.effects == nil {
-		out.effects = out.first[:0]
+		return effects, false
 	}
 	for _, e := range r.core.Step(time.Now(), in) {
 		switch e := e.(type) {
@@ -122,19 +115,20 @@ func (r *replica) stepLocked(in partition.Input, out *outcome) {
 			r.queue = append(r.queue, e)
 		case partition.AlterISR:
 			r.alter = &e // under the mutex, so that the newest one is the one that stays
-			out.effects = append(out.effects, e)
+			effects = append(effects, e)
 		default:
-			out.effects = append(out.effects, e)
+			effects = append(effects, e)
 		}
 	}
 	if len(r.queue) > 0 && !r.draining {
-		r.draining, out.drain = true, true
+		r.draining, drain = true, true
 	}
+	return effects, drain
 }
 
 // deliver carries out the effects that are not storage.
-func (r *replica) deliver(out *outcome) {
-	for _, e := range out.effects {
+func (r *replica) deliver(effects []partition.Effect) {
+	for _, e := range effects {
 		switch e := e.(type) {
 		case partition.ProduceReply:
 			e.Token.(produceToken).reply(e)
@@ -166,11 +160,12 @@ const roundsPerDrain = 8
 // drain works the queue off. The caller has set draining.
 func (r *replica) drain() {
 	var inputs []partition.Input
+	var room usualEffects
 	for round := 0; ; round++ {
-		var out outcome
+		effects := room[:0]
 		r.mu.Lock()
 		for _, in := range inputs {
-			r.stepLocked(in, &out)
+			effects, _ = r.stepLocked(in, effects)
 		}
 		if len(r.queue) == 0 {
 			r.draining = false
@@ -178,7 +173,7 @@ func (r *replica) drain() {
 			missed := r.missed
 			r.missed = false
 			r.mu.Unlock()
-			r.deliver(&out)
+			r.deliver(effects)
 			if missed {
 				r.hooks.role(r)
 			}
@@ -187,7 +182,7 @@ func (r *replica) drain() {
 		work := r.queue
 		r.queue = r.spare[:0]
 		r.mu.Unlock()
-		r.deliver(&out)
+		r.deliver(effects)
 		if round == roundsPerDrain {
 			// The requester waits for its own append only; what others go on adding is theirs, or a goroutine's.
 			r.mu.Lock()

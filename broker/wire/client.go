@@ -41,6 +41,18 @@ func (c *Client) Do(ctx context.Context, q kmsg.Request) (kmsg.Response, error) 
 // DoInto is Do with a buffer for the answer, which is returned, perhaps larger, for the next call: the answer's byte fields alias it.
 func (c *Client) DoInto(ctx context.Context, q kmsg.Request, buf []byte) (kmsg.Response, []byte, error) {
 	defer c.limit(ctx)()
+	return c.exchange(ctx, q, buf)
+}
+
+// Until makes reads and writes fail from that time on, also those under way.
+func (c *Client) Until(t time.Time) { c.conn.SetDeadline(t) }
+
+// Exchange is DoInto within the time that Until has set. Whoever asks all the time is spared a context for each question.
+func (c *Client) Exchange(q kmsg.Request, buf []byte) (kmsg.Response, []byte, error) {
+	return c.exchange(context.Background(), q, buf)
+}
+
+func (c *Client) exchange(ctx context.Context, q kmsg.Request, buf []byte) (kmsg.Response, []byte, error) {
 	if err := c.write(ctx, q); err != nil {
 		return nil, buf, err
 	}
