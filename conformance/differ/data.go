@@ -213,6 +213,11 @@ var dataCases = []testCase{
 		odd := q()
 		odd.ProducerID = 5
 		t.ask("id without epoch", anyBroker, odd)
+		odd = q()
+		odd.ProducerEpoch = 5
+		t.ask("epoch without id", anyBroker, odd)
+		odd.ProducerID = 5
+		t.ask("id and epoch", anyBroker, odd)
 	}},
 }
 

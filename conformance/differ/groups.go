@@ -275,6 +275,9 @@ var groupCases = []testCase{
 		ask("not the coordinator", t.other(c), t.group)
 		ask("empty", c, t.group)
 		ask("again", c, t.group)
+		find := kmsg.NewPtrFindCoordinatorRequest()
+		find.CoordinatorKeys = []string{""}
+		ask("no group", prepare[*kmsg.FindCoordinatorResponse](t, c, find).Coordinators[0].NodeID, "")
 	}},
 	{"offset delete", 47, func(t *talk) {
 		t.make()
@@ -296,6 +299,9 @@ var groupCases = []testCase{
 		ask("not committed", t.topic, 0)
 		ask("partition that is not there", t.topic, 7)
 		ask("topic that is not there", "nowhere", 0)
+		q := kmsg.NewPtrOffsetDeleteRequest()
+		q.Topics = []kmsg.OffsetDeleteRequestTopic{{Topic: t.topic, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{}}}}
+		t.ask("no group", c, q)
 	}},
 	{"consumer group heartbeat", 68, func(t *talk) {
 		t.make()
