@@ -63,6 +63,12 @@ func (r *run) settleContract() error {
 	}
 	r.note("the faults took power or disks while no other copy was whole: what was lost by that is permitted")
 	r.contract = r.exposedContract()
+	if !r.rescued { // an unclean election takes what it takes
+		r.contract.PowerLossUntil = r.runner.ExposedUntil()
+	}
+	if n := r.contract.PowerLossUntil; n > 0 {
+		r.note(fmt.Sprintf("from event %d of the history on all copies were whole again: a record that was sent later and lost is a violation", n))
+	}
 	return r.savePlan()
 }
 

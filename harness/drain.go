@@ -55,6 +55,7 @@ func (r *run) rescue(ctx context.Context, links map[int32]string, complaints []s
 	if !slices.Contains(rescued, true) {
 		return complaints
 	}
+	r.rescued = true
 	r.note(log.Rescued(rescued))
 	return r.await(ctx, links, time.Duration(r.contract.LivenessBoundMS)*time.Millisecond)
 }

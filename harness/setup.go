@@ -37,6 +37,7 @@ type run struct {
 	system   systems.System
 	timers   systems.Timers
 	runner   *nemesis.Runner
+	rescued  bool // leaders were elected uncleanly at the end
 	config   log.Config
 	workload *log.Workload
 	groups   *group.Workload // nil: of another workload
@@ -234,7 +235,7 @@ func (r *run) setUp(ctx context.Context) error {
 	r.counters = log.NewCounters(r.Options.Partitions)
 	r.workload = log.New(r.config, r.journal, r.counters)
 	r.prepareGroups()
-	r.runner = &nemesis.Runner{System: r.system, Backend: r.backend, Acked: r.counters.Acked, Event: r.faultStep}
+	r.runner = &nemesis.Runner{System: r.system, Backend: r.backend, Acked: r.counters.Acked, Event: r.faultStep, Moment: r.journal.Last}
 	r.seconds.Setup = time.Since(begin).Seconds()
 	return nil
 }

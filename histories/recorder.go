@@ -76,6 +76,13 @@ func (r *Recorder) record(ev Event) uint64 {
 	return ev.Seq
 }
 
+// Last is the number of the last event, 0 before the first.
+func (r *Recorder) Last() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seq
+}
+
 // Now is the recorder's clock.
 func (r *Recorder) Now() time.Duration {
 	r.mu.Lock()

@@ -84,6 +84,9 @@ func (t *tally) add(f finding) {
 		}
 	}
 	key := findingKey{f.claim, f.anomaly, t.contract.Permitted(f.claim, f.anomaly, f.seen)}
+	if f.anomaly == model.LostAcked && key.because != "" && t.contract.Outlived(key.because, t.h.moments.at(t.h.ops.at(f.a).inv).seq) {
+		key.because = ""
+	}
 	b := t.found[key]
 	if b == nil {
 		b = &bucket{}

@@ -106,6 +106,12 @@ func TestPermitted(t *testing.T) {
 		s.answer(histories.EndOffset, 0, 2)
 		s.drain(9, 1, at(0, 2, 0, 1))
 	}
+	const power = "power or disks were lost while no other copy was whole"
+	cut := func(s *script) { // the sending of the record that is gone is event 3
+		s.acked(0, 1, 0, 1)
+		s.acked(1, 1, 1, 1)
+		s.drain(9, 1, at(0, 1, 0, 1))
+	}
 	cases := []struct {
 		name     string
 		c        model.Contract
@@ -119,6 +125,8 @@ func TestPermitted(t *testing.T) {
 		{"unclean election", model.Contract{Acks: -1, Idempotent: true, Unclean: true}, dirty, permitted{
 			model.NoLoss: {model.LostAcked: "unclean.leader.election.enable=true"}, model.NoDirtyRead: {model.DirtyRead: "unclean.leader.election.enable=true"},
 			model.OffsetAgreement: {model.InconsistentOffset: "unclean.leader.election.enable=true"}, model.VisibleEnd: {model.StaleEndOffset: "unclean.leader.election.enable=true"}}, nil},
+		{"sent before every copy was whole again", model.Contract{Acks: -1, Idempotent: true, PowerLoss: true, PowerLossUntil: 3}, cut, permitted{model.NoLoss: {model.LostAcked: power}}, nil},
+		{"sent after that", model.Contract{Acks: -1, Idempotent: true, PowerLoss: true, PowerLossUntil: 2}, cut, permitted{}, []model.Anomaly{model.LostAcked}},
 		{"unclean election does not excuse copies", model.Contract{Acks: -1, Idempotent: true, Unclean: true}, func(s *script) {
 			s.send(2, 0, 1)
 			s.acked(0, 1, 0, 1)

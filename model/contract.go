@@ -14,7 +14,9 @@ type Contract struct {
 	FlushEach   bool   `json:"flush_each"` // a batch is flushed before it is acknowledged
 	// PowerLoss: the faults took the power (without a flush before the ack) or the disk of a copy while no other was whole; see LogContract.
 	PowerLoss bool `json:"power_loss,omitempty"`
-	Dense     bool `json:"dense"` // offsets have no holes (no transactions, no compaction)
+	// PowerLossUntil is the number of an event of the history, after the last such loss, at which every copy was whole again: a record that was sent later rested on whole copies. 0: there is none.
+	PowerLossUntil uint64 `json:"power_loss_until,omitempty"`
+	Dense          bool   `json:"dense"` // offsets have no holes (no transactions, no compaction)
 	// Commit says when members of consumer groups commit what they were given: CommitAfter or CommitBefore they process it; "" where there are none.
 	Commit string `json:"commit,omitempty"`
 	// GroupBoundMS: consumer groups go through a storm of rebalances, and while no fault is injected each of them processes something at least that often. 0: there is no storm.

@@ -17,7 +17,7 @@ type Floor struct {
 type Floors map[Claim]Floor
 
 // anyFault are the kinds that take a node away from the others for a while.
-var anyFault = []string{"kill", "pause", "partition", "power-loss", "disk-wipe", "bit-flip", "machine-death", "link-clog", "memory", "crash-at-call", "error-at-call"}
+var anyFault = []string{"kill", "pause", "partition", "power-loss", "disk-wipe", "bit-flip", "truncate", "machine-death", "link-clog", "memory", "crash-at-call", "error-at-call"}
 
 // faultOrStorm is anyFault, and a storm that consumer groups make by themselves.
 var faultOrStorm = append([]string{RebalanceStorm}, anyFault...)

@@ -59,6 +59,11 @@ const uncleanCause = "unclean.leader.election.enable=true"
 // MayForget tells whether committed records, read ones too, may go and their offsets be filled anew.
 func (c Contract) MayForget() bool { return c.Unclean || c.PowerLoss }
 
+// Outlived tells whether what permits the loss of a record was over before the event with that number, at which the sending of the record began.
+func (c Contract) Outlived(because string, begun uint64) bool {
+	return because == powerCause && c.PowerLossUntil > 0 && begun > c.PowerLossUntil
+}
+
 // weakAcks is the cause that lets acknowledged records go with a leader, "" if there is none.
 func (c Contract) weakAcks() string {
 	if c.Acks >= 0 {

@@ -17,12 +17,18 @@ type Exposure struct {
 	Flushed bool // before the ack: a loss of power loses nothing but what a disk has lied of
 	One     bool // one copy is enough for an acknowledgement: its loss is enough
 
+	// Moment is the number of the last event of the history; nil: there is none.
+	Moment func() uint64
+
 	partitions [][]int // replicas
 	lied       []int   // nodes whose disk has ever said that something was flushed which was not: what it lied of may never be flushed again
 	lost       []int   // nodes that lost power or disk since the cluster was whole
 	weak       []int   // nodes that died since then
 	out        [][]int // nodes that were out of the in-sync set since then, by partition
 	exposed    bool
+	open       bool   // and the cluster was not whole since
+	latent     bool   // a disk may be damaged where nobody has looked yet
+	until      uint64 // the Moment at which it was; 0: never
 	// last, by partition, is who led it alone in the in-sync set when it was killed, after the last loss of anything; 0: nobody. It has everything, and as the last
 	// known leader it, and nobody who lost anything, leads when it is back (KIP-966). That takes that whoever lost something has registered since: until then it
 	// counts for what it was, and may be eligible.
@@ -34,9 +40,19 @@ type Exposure struct {
 // Exposed tells whether it has happened.
 func (e *Exposure) Exposed() bool { return e.exposed }
 
+// Until is the Moment at which the cluster was whole again after it has happened for the last time: what was sent later rests on copies that have nothing of that behind them, since whoever is
+// in sync has followed the leader to its end in the leader's own epoch. 0: it was not, or damage to a disk may come to light at any time.
+func (e *Exposure) Until() uint64 {
+	if e.open || e.latent {
+		return 0
+	}
+	return e.until
+}
+
 // Strike tells of a fault that takes effect on the nodes.
 func (e *Exposure) Strike(k Kind, nodes []int) {
 	lost := nodes
+	e.latent = e.latent || k == BitFlip || k == Truncate
 	switch {
 	case k == FlushLie:
 		e.lied = append(e.lied, nodes...)
@@ -89,6 +105,9 @@ func (e *Exposure) Look(r systems.Roles) {
 	}
 	if whole {
 		e.lost, e.weak = nil, nil
+		if e.open && e.Moment != nil {
+			e.open, e.until = false, e.Moment()
+		}
 	}
 	e.judge()
 }
@@ -105,7 +124,7 @@ func (e *Exposure) judge() {
 			}
 		}
 		if lost && (!spared || e.One) {
-			e.exposed = true
+			e.exposed, e.open = true, true
 		}
 	}
 }
@@ -189,6 +208,12 @@ func (e *exposing) exposed() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.harm.Exposed() || e.groups.Exposed()
+}
+
+func (e *exposing) until() uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.harm.Until()
 }
 
 // disturbed tells whether a fault of its disk is at the node, or was just now: then its process may end of it.

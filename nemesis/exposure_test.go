@@ -73,3 +73,33 @@ func TestADiskThatLiedLosesWhatWasFlushed(t *testing.T) {
 		t.Error("what may come to permit a loss is not told apart")
 	}
 }
+
+// What was sent after every copy was whole again is no longer excused, until the next loss, unless a disk may hold damage that nobody has seen yet.
+func TestAnExposureEndsWhenAllAreWholeAgain(t *testing.T) {
+	whole := systems.Roles{Controller: 1, Partitions: []systems.PartitionRoles{{Leader: 1, Replicas: []int{1, 2}, ISR: []int{1, 2}}}}
+	behind := systems.Roles{Controller: 1, Partitions: []systems.PartitionRoles{{Leader: 1, Replicas: []int{1, 2}, ISR: []int{1}}}}
+	now := uint64(0)
+	e := &Exposure{Moment: func() uint64 { return now }}
+	for _, step := range []struct {
+		do   func()
+		want uint64
+	}{
+		{func() { e.Look(whole) }, 0},
+		{func() { e.Strike(PowerLoss, []int{1, 2}) }, 0},
+		{func() { e.Look(behind) }, 0},
+		{func() { e.Look(whole) }, 40},
+		{func() { e.Look(behind) }, 40},
+		{func() { e.Look(whole) }, 40},
+		{func() { e.Strike(PowerLoss, []int{1}) }, 40},
+		{func() { e.Strike(Kill, []int{2}) }, 0},
+		{func() { e.Look(whole) }, 90},
+		{func() { e.Strike(BitFlip, []int{2}) }, 0},
+		{func() { e.Look(whole) }, 0},
+	} {
+		now += 10
+		step.do()
+		if got := e.Until(); got != step.want {
+			t.Fatalf("after step %d: %d, expected %d", now/10, got, step.want)
+		}
+	}
+}

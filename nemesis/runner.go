@@ -21,6 +21,8 @@ type Runner struct {
 	Acked func(partition int32) int64
 	// Event, if set, is told each step of each fault as it happens, one at a time, for the journal. It must not block for long: faults wait for it.
 	Event func(FaultStep)
+	// Moment, if set, gives the number of the last event of the journal, for ExposedUntil.
+	Moment func() uint64
 
 	events  sync.Mutex
 	changes atomic.Int64
@@ -59,6 +61,9 @@ func (r *Runner) LeaderChanges() int { return int(r.changes.Load()) }
 // Exposed tells whether the faults so far took from some partition every copy that an acknowledgement may have rested on; see Exposure.
 func (r *Runner) Exposed() bool { return r.harm.exposed() }
 
+// ExposedUntil is the Moment at which every copy was whole again after that, as Exposure.Until has it.
+func (r *Runner) ExposedUntil() uint64 { return r.harm.until() }
+
 // Disturbed tells whether the end of the node's process is to be put down to a fault of its disk.
 func (r *Runner) Disturbed(node int) bool { return r.harm.disturbed(node) }
 
@@ -68,7 +73,7 @@ func (r *Runner) Run(ctx context.Context, s Schedule) []model.FaultResult {
 	r.once.Do(func() {
 		r.clocks = newClocks(r.Backend.Machine, &r.stops)
 		c := r.System.Contract()
-		r.harm.begin(Exposure{Flushed: c.FlushEach, One: c.MinISR == 1}, r.System.Timers().Session+rolesTimeout)
+		r.harm.begin(Exposure{Flushed: c.FlushEach, One: c.MinISR == 1, Moment: r.Moment}, r.System.Timers().Session+rolesTimeout)
 	})
 	w := newWatcher(r.System, r.harm.look)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -52,7 +52,7 @@ type life struct {
 }
 
 func newAttack(r *run) *attack {
-	a := &attack{r: r, self: r.w.NewProcess(1 << 10), began: r.w.Now(), hurt: map[int]int{}, harm: nemesis.Exposure{Flushed: r.c.FlushEach, One: r.c.MinISR == 1}}
+	a := &attack{r: r, self: r.w.NewProcess(1 << 10), began: r.w.Now(), hurt: map[int]int{}, harm: nemesis.Exposure{Flushed: r.c.FlushEach, One: r.c.MinISR == 1, Moment: r.journal.Last}}
 	for i, f := range r.c.Schedule.Faults {
 		a.lives = append(a.lives, &life{fault: f, index: i, partition: -1, pick: rand.New(rand.NewPCG(uint64(r.c.Schedule.Seed), uint64(i))),
 			result: model.FaultResult{Kind: string(f.Kind), Role: string(f.Target.Role), Targets: []string{}}})

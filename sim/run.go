@@ -136,6 +136,7 @@ func (s stream) Read(p []byte) (int, error) {
 type run struct {
 	c       Case
 	o       Options
+	rescued bool // leaders were elected uncleanly at the end
 	w       *world.World
 	net     *world.Net
 	cluster *cluster.Cluster
@@ -455,6 +456,7 @@ func (r *run) rescue(t *world.Task, complaints []string) []string {
 	if !slices.Contains(rescued, true) {
 		return complaints
 	}
+	r.rescued = true
 	r.facts.Notes = append(r.facts.Notes, log.Rescued(rescued))
 	return r.await(t, livenessBound)
 }
@@ -502,7 +504,11 @@ func (r *run) result() (*Result, error) {
 	if r.o.Floors != nil {
 		o.Floors = *r.o.Floors
 	}
-	answer, err := r.check(r.c.Contract(r.exposed()), o)
+	contract := r.c.Contract(r.exposed())
+	if r.nemesis != nil && !r.rescued {
+		contract.PowerLossUntil = r.nemesis.harm.Until()
+	}
+	answer, err := r.check(contract, o)
 	if err != nil {
 		return nil, err
 	}
