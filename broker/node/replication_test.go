@@ -247,3 +247,28 @@ func TestNoQuorumNoAck(t *testing.T) {
 		t.Errorf("acks=all with one of three copies: offset %d, %v", got.BaseOffset, err)
 	}
 }
+
+// TestNothingIsUnknownToABrokerThatKnowsNothing: a broker that has just started, and has not registered yet, sends clients elsewhere. "Unknown topic" would be false, and kcat, for one, takes it for
+// final. Kafka does not serve before that.
+func TestNothingIsUnknownToABrokerThatKnowsNothing(t *testing.T) {
+	c := newCluster(t, 3)
+	c.create("t", 1, 3)
+	id := c.nodes[0].view.Load().Topics["t"].ID
+	for i := range c.nodes {
+		c.kill(i)
+	}
+	c.start(0, 0) // alone, so that it learns nothing
+	list := kmsg.NewPtrListOffsetsRequest()
+	list.Version, list.ReplicaID = 7, -1
+	list.Topics = []kmsg.ListOffsetsRequestTopic{{Topic: "t", Partitions: []kmsg.ListOffsetsRequestTopicPartition{{CurrentLeaderEpoch: -1, Timestamp: -1}}}}
+	for what, code := range map[string]int16{
+		"ListOffsets":   c.ask(0, list).(*kmsg.ListOffsetsResponse).Topics[0].Partitions[0].ErrorCode,
+		"Fetch":         fetched(c.ask(0, fetchRequest(12, "t", id, 0))).ErrorCode,
+		"Fetch by id":   fetched(c.ask(0, fetchRequest(13, "", id, 0))).ErrorCode,
+		"Produce by id": c.ask(0, produceRequest(id, 0, 1, "x")).(*kmsg.ProduceResponse).Topics[0].Partitions[0].ErrorCode,
+	} {
+		if code != kerr.NotLeaderForPartition.Code {
+			t.Errorf("%s: %v, want %v", what, kerr.ErrorForCode(code), kerr.NotLeaderForPartition)
+		}
+	}
+}

@@ -91,6 +91,9 @@ var noHint = leaderHint{-1, -1}
 // find gives this broker's replica of a partition, or an error and, where it helps, who leads.
 func (n *Node) find(v *view, ref topicRef, index int32) (*replica, leaderHint, *kerr.Error) {
 	t, err := v.find(ref)
+	if epoch := n.appliedEpoch.Load(); err != nil && (epoch < 0 || v.Index < uint64(epoch)) {
+		return nil, noHint, kerr.NotLeaderForPartition // it has just started and knows nothing yet; clients take a topic that is unknown for one that is gone
+	}
 	if err != nil {
 		return nil, noHint, err
 	}
