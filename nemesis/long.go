@@ -46,12 +46,11 @@ var SlowDisksThenPower = Preset{
 // TwoControllers lets voters forget between a vote and what follows from it.
 var TwoControllers = Preset{
 	Name: "two-controllers", Nodes: 3,
-	Why: "Disks are slow, the controller is cut off, and another one is elected; before anybody has stored a word of it, it is cut off in turn, and all others are killed and come back at once, the old one among them. Whoever voted must know it, or two controllers share a term.",
+	Why: "Disks are slow, and the controller dies. While another one is elected, or just before or after, everybody dies, and all come back at once, the old one among them: whoever voted must know it, or two controllers share a term.",
 	Steps: []PresetStep{
-		{Kind: DiskSlow, Role: RoleAll, For: sessions(6, 6), Amount: fetches(1, 5), Until: 3},
-		{Kind: Partition, Role: RoleController, Shape: Isolate, After: fetches(0, 1), For: sessions(5, 5), Until: 2},
-		{Kind: Partition, Role: RoleController, Shape: Isolate, Follows: 1, NewController: true, Expect: sessions(1.2, 1.2), For: sessions(1.2, 1.6)},
-		{Kind: Kill, Role: RoleOthers, Follows: 2, For: fetches(0, 0)},
+		{Kind: DiskSlow, Role: RoleAll, For: sessions(6, 6), Amount: fetches(1, 5), Until: 2},
+		{Kind: Kill, Role: RoleController, After: fetches(0, 1), For: sessions(5, 5), Until: 2},
+		{Kind: Kill, Role: RoleAll, Follows: 1, After: sessions(0.3, 2.5), For: fetches(0, 0)},
 	},
 }
 

@@ -15,6 +15,7 @@ type invariants struct {
 	tell    func(partition int32, format string, args ...any) // of what is worth telling
 	clean   func() bool                                       // nothing committed may be lost, so far
 	leaders []map[int32]int32
+	terms   map[uint64]int32 // whom raft elected to lead the control plane
 	// committed is the largest high watermark that the leader of each epoch had, per partition, by rising epoch.
 	committed [][]epochHW
 	broken    []string
@@ -30,7 +31,7 @@ func (v *invariants) forget() {
 }
 
 func newInvariants(c Case, w *world.World, exposed func() bool, tell func(int32, string, ...any)) *invariants {
-	v := &invariants{w: w, tell: tell, clean: func() bool { return !c.Unclean && !exposed() }, committed: make([][]epochHW, c.Partitions)}
+	v := &invariants{w: w, tell: tell, clean: func() bool { return !c.Unclean && !exposed() }, committed: make([][]epochHW, c.Partitions), terms: map[uint64]int32{}}
 	for range c.Partitions {
 		v.leaders = append(v.leaders, map[int32]int32{})
 	}
@@ -72,6 +73,14 @@ func (v *invariants) stepped(node, p int32, before, after partition.Status) {
 		v.complain("n%d and n%d both lead p%d in epoch %d", other, node, p, after.LeaderEpoch)
 	}
 	v.commit(p, after.LeaderEpoch, after.HighWatermark)
+}
+
+// elected is told who leads the control plane in a term: never two (Ongaro and Ousterhout, "In Search of an Understandable Consensus Algorithm", USENIX ATC 2014, election safety).
+func (v *invariants) elected(node int32, term uint64) {
+	if other, led := v.terms[term]; led && other != node {
+		v.complain("n%d and n%d were both elected to lead the control plane in term %d", other, node, term)
+	}
+	v.terms[term] = node
 }
 
 // proposed looks at whom a leader lets into its in-sync set: R14, who comes in has all that was ever committed, and R10, R11, what it has is the leader's.

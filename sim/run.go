@@ -180,7 +180,7 @@ func newRun(c Case, o Options, w *world.World) *run {
 	}
 	r.self = w.NewProcess(0)
 	r.invariants = newInvariants(c, w, r.exposed, r.turn)
-	r.cluster.Stepped, r.cluster.Proposed = r.invariants.stepped, r.invariants.proposed
+	r.cluster.Stepped, r.cluster.Proposed, r.cluster.Elected = r.invariants.stepped, r.invariants.proposed, r.invariants.elected
 	r.cluster.Ended = func(node int, why error) {
 		r.endings = append(r.endings, fmt.Sprintf("n%d ended by itself: %v", node, why))
 	}

@@ -44,7 +44,7 @@ type Needs struct {
 	Flush      bool     // the mode that flushes before the ack
 	Idempotent bool     // producers are idempotent
 	InFlight   bool     // several batches of one producer are in flight
-	Faults     []string // kinds of faults beyond kill, pause and partition: power, wipe, disk
+	Faults     []string // kinds of faults beyond kill, pause and partition: power, wipe, disk, slow
 	Admin      []string // requests of an administrator: delete-records, recreate-topic, transfer-leader
 	Groups     bool     // consumer groups are at work
 	Polls      bool     // end or start offsets are asked for while the faults go on
@@ -69,7 +69,7 @@ func Catalogue() []Entry {
 		{Bug: TornTailAccepted, Breaks: list("R23", "S2"), Anomalies: list("corrupt-value", "phantom", "unavailable-after-heal"), World: Store, Needs: Needs{Faults: list("power")}},
 		{Bug: DamageIsCut, Breaks: list("R23", "S2"), Anomalies: lost, World: Store, Needs: Needs{Faults: list("disk")}},
 		{Bug: RestartedStaysInSync, Breaks: list("R19", "R18"), Anomalies: lost, World: Both, Needs: Needs{Faults: list("wipe")}},
-		{Bug: VoteNotDurable, Breaks: list("R26"), Anomalies: list("lost-acked", "inconsistent-offset", "unavailable-after-heal"), World: Both},
+		{Bug: VoteNotDurable, Breaks: list("R26"), Anomalies: list("lost-acked", "inconsistent-offset", "unavailable-after-heal"), World: Both, Needs: Needs{Faults: list("slow")}},
 		{Bug: ProducerStateLostOnRoll, Breaks: list("R29"), Anomalies: list("duplicate", "reordered"), World: Both, Needs: Needs{Idempotent: true}},
 		{Bug: ProducerStateLeaderOnly, Breaks: list("R29"), Anomalies: list("duplicate", "reordered"), World: Both, Needs: Needs{Idempotent: true}},
 		{Bug: DedupeBeforeAppend, Breaks: list("R28", "R29"), Anomalies: lost, World: Both, Needs: Needs{Idempotent: true}},

@@ -53,6 +53,7 @@ func Kinds(q Quarry) []nemesis.Kind {
 // kindsOf are the kinds of faults by the catalogue's words.
 var kindsOf = map[string][]nemesis.Kind{
 	"power": {nemesis.PowerLoss, nemesis.DiskSlow}, // a flush that takes long is what a loss of power needs
+	"slow":  {nemesis.DiskSlow},
 	"wipe":  {nemesis.DiskWipe},
 	"disk":  {nemesis.DiskError, nemesis.FlushError, nemesis.DiskFull, nemesis.DiskSlow},
 }

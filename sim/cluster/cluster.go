@@ -82,6 +82,8 @@ type Cluster struct {
 	Stepped func(node int32, index int32, before, after partition.Status)
 	// Proposed, if set, is told whom a leader of the topic wants in the in-sync set, before the controller is asked.
 	Proposed func(leader *Copy, members []int32)
+	// Elected, if set, is told whom raft has elected to lead the control plane, once for each term.
+	Elected func(node int32, term uint64)
 	// Ended, if set, is told of a node that ends by itself.
 	Ended func(node int, why error)
 }

@@ -19,6 +19,7 @@ type control struct {
 	inbox   []controller.Input
 	busy    bool // a Persist is under way
 	lead    int32
+	term    uint64 // the newest for which it was elected
 	changed world.Signal
 }
 
@@ -85,7 +86,14 @@ func (x *control) pump() {
 	for len(x.inbox) > 0 && !x.busy {
 		in := x.inbox[0]
 		x.inbox = x.inbox[1:]
-		x.carryOut(x.core.Step(x.b.n.clock(), in))
+		effects := x.core.Step(x.b.n.clock(), in)
+		if term, ok := x.core.Elected(); ok && term != x.term {
+			x.term = term
+			if told := x.b.n.c.Elected; told != nil {
+				told(x.b.n.id, term)
+			}
+		}
+		x.carryOut(effects)
 	}
 }
 

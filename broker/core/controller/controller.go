@@ -177,6 +177,12 @@ func (c *Controller) Leader() int32 { return c.leader }
 // IsLeader tells whether this voter leads and answers requests (R26).
 func (c *Controller) IsLeader() bool { return c.office != nil }
 
+// Elected tells whether raft has elected this voter, and for which term. It is not in office yet (R26); whoever watches for two of one term need not wait for that.
+func (c *Controller) Elected() (term uint64, ok bool) {
+	st := c.raft.BasicStatus()
+	return st.GetTerm(), st.RaftState == raft.StateLeader
+}
+
 // drain carries raft's news to where they belong until there are none.
 //
 // raft is told that a Ready is dealt with before the shell has made its Persist durable. That is sound because nothing leaves the Step but in the order of
