@@ -234,8 +234,7 @@ func (a *applier) open(j *job) {
 
 // lost tells whether the partition, whose folder is missing, had one here before this broker was started, and counted on it.
 func (a *applier) lost(j *job) bool {
-	self := a.n.cfg.NodeID
-	return !a.first && j.p.LeaderEpoch > 0 && (j.p.Leader == self || j.p.LastKnownLeader == self || slices.Contains(j.p.ELR, self)) && a.n.store.made.has(j.key)
+	return !a.first && host.CountsOn(j.p, a.n.cfg.NodeID) && a.n.store.made.has(j.key)
 }
 
 // later puts a job off whose replica could not be opened.

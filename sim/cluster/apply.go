@@ -90,8 +90,7 @@ func (b *broker) open(t *controller.Topic, index int32, p *controller.Partition)
 	}
 	if f == nil {
 		// No folder, though the partition counted on this copy before this broker was started: the disk was lost.
-		self := b.n.id
-		lost := !b.claimed && p.LeaderEpoch > 0 && (p.Leader == self || p.LastKnownLeader == self || slices.Contains(p.ELR, self)) && b.n.made[key{t.ID, index}]
+		lost := !b.claimed && host.CountsOn(p, b.n.id) && b.n.made[key{t.ID, index}]
 		f = &folder{topic: t.ID, rebuild: lost}
 		b.n.folders[name] = f
 	}

@@ -35,6 +35,11 @@ func Batches(r storage.Records) ([]record.Batch, error) {
 	return record.ParseAll(raw)
 }
 
+// CountsOn tells whether the partition counts on the copy of this broker: it leads, led last, or is eligible. If its log was made and is missing, it was lost.
+func CountsOn(p *controller.Partition, self int32) bool {
+	return p.LeaderEpoch > 0 && (p.Leader == self || p.LastKnownLeader == self || slices.Contains(p.ELR, self))
+}
+
 // Owns tells whether a log that was stored under a topic's name and this id belongs to the topic: names come again, ids do not (R24).
 func Owns(t *controller.Topic, stored [16]byte) bool {
 	return stored == t.ID || fault.On(fault.RecreateReusesLog)
