@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -62,7 +63,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve echoes on those addresses until standard input ends.
+// talk is what a connection starts with whose server is to talk on its own, whatever comes in.
+const talk = "\x00talk"
+
+// serve echoes on those addresses, or talks, until standard input ends.
 func serve(addrs ...string) {
 	for _, addr := range addrs {
 		l, err := net.Listen("tcp", addr)
@@ -78,13 +82,32 @@ func serve(addrs ...string) {
 				}
 				go func() {
 					defer c.Close()
-					io.Copy(c, c)
+					first := make([]byte, 64)
+					switch n, err := c.Read(first); {
+					case err != nil:
+					case string(first[:n]) == talk:
+						chatter(c)
+					default:
+						io.Copy(c, io.MultiReader(bytes.NewReader(first[:n]), c))
+					}
 				}()
 			}
 		}()
 	}
 	io.Copy(io.Discard, os.Stdin)
 	os.Exit(0)
+}
+
+// chatter sends a little every millisecond until the connection breaks, and reads what comes. So there is always something to send, which an end that answers has not,
+// and no window is ever full, as one would be that is flooded: both would leave a cut with nothing to drop.
+func chatter(c net.Conn) {
+	go io.Copy(io.Discard, c)
+	for {
+		if _, err := c.Write(make([]byte, 100)); err != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // brief makes a sandbox with places for three nodes and ends.

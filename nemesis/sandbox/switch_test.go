@@ -58,7 +58,11 @@ func TestNoPacketPassesACut(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			forward, back := lanes(c.dialer, c.target)
 			conn := w.dial(t, c.dialer, c.target)
-			flood(conn)
+			if _, err := conn.Write([]byte(talk)); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the server talks", func() bool { return w.packets(back) > 10 })
+			go chatter(conn)
 			eventually(t, "packets flow both ways", func() bool { return w.packets(forward) > 50 && w.packets(back) > 50 })
 			var cut, open []nemesis.Lane
 			for _, l := range []struct {
