@@ -53,17 +53,20 @@ type Span struct{ Low, High Multiple }
 
 // Multiple is a length of time in terms of the system's timers.
 type Multiple struct {
-	Sessions, Lags, Fetches float64
-	Plain                   time.Duration // whatever the timers are
+	Sessions, Lags, Fetches, Elections float64
+	Plain                              time.Duration // whatever the timers are
 }
 
 func (m Multiple) of(t systems.Timers) time.Duration {
-	return time.Duration(m.Sessions*float64(t.Session)+m.Lags*float64(t.Lag)+m.Fetches*float64(t.Fetch)) + m.Plain
+	return time.Duration(m.Sessions*float64(t.Session)+m.Lags*float64(t.Lag)+m.Fetches*float64(t.Fetch)+m.Elections*float64(t.Election)) + m.Plain
 }
 
 func sessions(low, high float64) Span { return Span{Multiple{Sessions: low}, Multiple{Sessions: high}} }
 func lags(low, high float64) Span     { return Span{Multiple{Lags: low}, Multiple{Lags: high}} }
 func fetches(low, high float64) Span  { return Span{Multiple{Fetches: low}, Multiple{Fetches: high}} }
+func elections(low, high float64) Span {
+	return Span{Multiple{Elections: low}, Multiple{Elections: high}}
+}
 func plain(low, high time.Duration) Span {
 	return Span{Multiple{Plain: low}, Multiple{Plain: high}}
 }

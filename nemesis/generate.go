@@ -15,7 +15,7 @@ type GenerateOptions struct {
 	Partitions int
 	Clients    int
 	Load       time.Duration  // how long the load lasts
-	Timers     systems.Timers // what gaps and lengths are scaled by; zero ones become 1.5 s, 2 s and 100 ms
+	Timers     systems.Timers // what gaps and lengths are scaled by; zero ones become 1.5 s, 2 s, 100 ms and 1 s
 	// Unlinked: nodes reach each other past the network of the run (systems.Unlinked). Partitions are of the links of clients alone.
 	Unlinked bool
 	// Shuffle draws every sequence from the whole catalogue, Machines and, thrice as often, Long, as a campaign of many short runs wants it, instead of giving each seed the core.
@@ -129,7 +129,7 @@ func (o GenerateOptions) withDefaults() GenerateOptions {
 	for _, t := range []struct {
 		at  *time.Duration
 		def time.Duration
-	}{{&o.Timers.Session, 1500 * time.Millisecond}, {&o.Timers.Lag, 2 * time.Second}, {&o.Timers.Fetch, 100 * time.Millisecond}} {
+	}{{&o.Timers.Session, 1500 * time.Millisecond}, {&o.Timers.Lag, 2 * time.Second}, {&o.Timers.Fetch, 100 * time.Millisecond}, {&o.Timers.Election, time.Second}} {
 		if *t.at <= 0 {
 			*t.at = t.def
 		}

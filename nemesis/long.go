@@ -5,7 +5,7 @@ package nemesis
 func Long() []Preset {
 	return []Preset{
 		UnheardWatermark, UnheardWidening, DeafReturn, ThereAndBack, LastOneOut, ErrorThenPower, ErrorThenKill, PowerWhileLagging, KnowsLittle, HeirBehind, SlowDisksThenPower,
-		TwoControllers,
+		TwoControllers, SlowWidening,
 	}
 }
 
@@ -48,9 +48,9 @@ var TwoControllers = Preset{
 	Name: "two-controllers", Nodes: 3,
 	Why: "Disks are slow, and the controller dies. While another one is elected, or just before or after, everybody dies, and all come back at once, the old one among them: whoever voted must know it, or two controllers share a term.",
 	Steps: []PresetStep{
-		{Kind: DiskSlow, Role: RoleAll, For: sessions(6, 6), Amount: fetches(1, 5), Until: 2},
-		{Kind: Kill, Role: RoleController, After: fetches(0, 1), For: sessions(5, 5), Until: 2},
-		{Kind: Kill, Role: RoleAll, Follows: 1, After: sessions(0.3, 2.5), For: fetches(0, 0)},
+		{Kind: DiskSlow, Role: RoleAll, For: elections(5, 5), Amount: elections(0.15, 0.4), Until: 2},
+		{Kind: Kill, Role: RoleController, After: fetches(0, 1), For: elections(4, 4), Until: 2},
+		{Kind: Kill, Role: RoleAll, Follows: 1, After: elections(1.3, 3.3), For: fetches(0, 0)},
 	},
 }
 
@@ -65,15 +65,27 @@ var UnheardWatermark = Preset{
 	},
 }
 
-// UnheardWidening keeps from a leader that its in-sync set has grown.
+// UnheardWidening keeps from a leader that its in-sync set has grown. The controller must be somebody else than the followers, which the leader has to hear.
 var UnheardWidening = Preset{
-	Name: "unheard-widening", Nodes: 3,
+	Name: "unheard-widening", Nodes: 4,
 	Why: "A follower comes back, and the controller takes it into the in-sync set; the leader, which asked for it, never hears so. The newcomer stands still, and the others die once something was acknowledged: a member that the controller may elect must have it.",
 	Steps: []PresetStep{
 		{Kind: Pause, Role: RoleSpare, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(4, 4), Until: 1},
 		{Kind: Partition, Role: RoleLeader, Shape: OneWayIn, Against: RoleController, ISRAtMost: 2, Expect: lags(1.2, 1.2), For: sessions(2, 2), Until: 3},
 		{Kind: Pause, Role: RoleLastInISR, Follows: 1, ISRAtLeast: 3, Expect: sessions(0.3, 0.3), For: sessions(2, 2), Until: 3},
-		{Kind: Kill, Role: RoleUnhurt, Follows: 2, AckedMore: 1, Expect: sessions(0.4, 0.4), For: fetches(0.5, 2)},
+		{Kind: Kill, Role: RoleUnhurt, Follows: 2, AckedMore: 3, Expect: sessions(0.4, 0.4), For: fetches(0.5, 2)},
+	},
+}
+
+// SlowWidening stops a follower while it is being taken into the in-sync set.
+var SlowWidening = Preset{
+	Name: "slow-widening", Nodes: 3,
+	Why: "A follower comes back while the controllers' disks are slow, and stands still again while it is being taken into the in-sync set. Once it is in, and something was acknowledged in the meantime, the others die: a member that the controller may elect must have it, from the moment that the leader asks for it.",
+	Steps: []PresetStep{
+		{Kind: Partition, Role: RoleSpare, Aside: true, Expect: sessions(0.4, 0.4), Shape: OneWayIn, Against: RoleLeader, For: sessions(4, 4), Until: 1},
+		{Kind: DiskSlow, Role: RoleAll, ISRAtMost: 2, Expect: lags(1.2, 1.2), For: elections(4, 4), Amount: elections(0.15, 0.4), Until: 3},
+		{Kind: Pause, Role: RoleSame, Follows: 0, Healed: true, After: fetches(0.4, 2), For: sessions(2, 2), Until: 3},
+		{Kind: Kill, Role: RoleUnhurt, Follows: 2, ISRAtLeast: 3, AckedMore: 3, Expect: elections(0.6, 0.6), For: fetches(0.5, 2)},
 	},
 }
 

@@ -79,7 +79,7 @@ func (c Case) Load() time.Duration { return ms(c.LoadMS) }
 
 // Scale is what gaps and lengths of faults are scaled by.
 func (c Case) Scale() systems.Timers {
-	return systems.Timers{Session: ms(c.Timers.Session), Lag: ms(c.Timers.Lag), Fetch: 50 * time.Millisecond}
+	return systems.Timers{Session: ms(c.Timers.Session), Lag: ms(c.Timers.Lag), Fetch: 50 * time.Millisecond, Election: ms(c.Timers.Election)}
 }
 
 // WithSchedule is the case with a schedule drawn from its seed, as `ackproof test` draws it; kinds as in nemesis.GenerateOptions.

@@ -144,6 +144,8 @@ type Timers struct {
 	Session time.Duration // a silent node is taken for dead
 	Lag     time.Duration // a lagging replica leaves the in-sync set
 	Fetch   time.Duration // one round of replication, roughly, when idle
+	// Election is how long voters of the control plane do without their leader before they elect another one; a voter waits up to twice as long.
+	Election time.Duration
 	// GroupSession: a silent member of a consumer group is taken for dead. It is what members of KIP-848 are given, and classic ones may ask for.
 	GroupSession time.Duration
 	// Start is the longest that a node may take from its start until it answers, on a machine with too much to do; it bounds waits and is no expectation.

@@ -56,7 +56,7 @@ func Catalogue() []Entry {
 		{Bug: AckBeforeISR, Breaks: list("R1", "R4"), Anomalies: lost, World: Both},
 		{Bug: MinISRAtAppendOnly, Breaks: list("R3", "R4"), Anomalies: lost, World: Both},
 		{Bug: ISRExpandTooEarly, Breaks: list("R14"), Anomalies: lost, World: Both},
-		{Bug: ISRWidenAckGap, Breaks: list("R2"), Anomalies: lost, World: Both},
+		{Bug: ISRWidenAckGap, Breaks: list("R2"), Anomalies: lost, World: Both, Needs: Needs{Faults: list("slow")}},
 		{Bug: UncleanElection, Breaks: list("R17"), Anomalies: lost, World: Both},
 		{Bug: TruncateToHW, Breaks: list("R8", "R11"), Anomalies: lost, World: Both},
 		{Bug: EpochEndWithoutEpoch, Breaks: list("R9", "R11"), Anomalies: diverged, World: Both},

@@ -330,7 +330,7 @@ func (c *Cluster) Roles(ctx context.Context) (systems.Roles, error) { return c.a
 // Timers implements systems.System.
 func (c *Cluster) Timers() systems.Timers {
 	t := c.set.Timers
-	return systems.Timers{Session: t.session, Lag: t.lag, Fetch: fetchRound, GroupSession: t.group, Start: startBound}
+	return systems.Timers{Session: t.session, Lag: t.lag, Fetch: fetchRound, Election: t.election, GroupSession: t.group, Start: startBound}
 }
 
 // TopicID implements systems.System.

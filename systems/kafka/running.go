@@ -76,7 +76,7 @@ func (r *Running) discover() error {
 // readTimers asks a broker for its time-outs; those that it does not tell are Kafka's defaults.
 func (r *Running) readTimers() error {
 	standard := timerSets[len(timerSets)-1]
-	r.times = systems.Timers{Session: standard.session, Lag: standard.lag, Fetch: standard.fetchWait, GroupSession: standard.group, Start: startBound}
+	r.times = systems.Timers{Session: standard.session, Lag: standard.lag, Fetch: standard.fetchWait, Election: standard.election, GroupSession: standard.group, Start: startBound}
 	names := map[string]*time.Duration{"broker.session.timeout.ms": &r.times.Session, "replica.lag.time.max.ms": &r.times.Lag, "replica.fetch.wait.max.ms": &r.times.Fetch,
 		"group.consumer.session.timeout.ms": &r.times.GroupSession}
 	q := kmsg.NewPtrDescribeConfigsRequest()

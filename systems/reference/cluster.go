@@ -168,7 +168,7 @@ func (c *Cluster) Roles(ctx context.Context) (systems.Roles, error) { return c.a
 
 // Timers implements systems.System.
 func (c *Cluster) Timers() systems.Timers {
-	return systems.Timers{Session: sessionTimeout, Lag: lagTime, Fetch: fetchRound, GroupSession: groupSession}
+	return systems.Timers{Session: sessionTimeout, Lag: lagTime, Fetch: fetchRound, Election: electionTimeout, GroupSession: groupSession}
 }
 
 // Contract implements systems.System.
