@@ -63,12 +63,17 @@ func (b *broker) serve(conn *world.Conn, l *line, m any) {
 // lookUp finds this broker's replica of a partition, or an error and who leads.
 func (b *broker) lookUp(name string, id [16]byte, byID bool, index int32) (*replica, int16, *controller.Partition) {
 	var t *controller.Topic
+	unknown := kerr.UnknownTopicOrPartition
 	if byID {
-		if t = b.view.TopicByID(id); t == nil {
-			return nil, kerr.UnknownTopicID.Code, nil
+		t, unknown = b.view.TopicByID(id), kerr.UnknownTopicID
+	} else {
+		t = b.view.Topics[name]
+	}
+	if t == nil {
+		if b.applied < 0 {
+			unknown = kerr.NotLeaderForPartition // it has just started and knows nothing yet
 		}
-	} else if t = b.view.Topics[name]; t == nil {
-		return nil, kerr.UnknownTopicOrPartition.Code, nil
+		return nil, unknown.Code, nil
 	}
 	if index < 0 || int(index) >= len(t.Partitions) {
 		return nil, kerr.UnknownTopicOrPartition.Code, nil
