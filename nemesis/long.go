@@ -48,9 +48,9 @@ var TwoControllers = Preset{
 	Name: "two-controllers", Nodes: 3,
 	Why: "Disks are slow, and the controller dies. While another one is elected, or just before or after, everybody dies, and all come back at once, the old one among them: whoever voted must know it, or two controllers share a term.",
 	Steps: []PresetStep{
-		{Kind: DiskSlow, Role: RoleAll, For: elections(5, 5), Amount: elections(0.15, 0.4), Until: 2},
+		{Kind: DiskSlow, Role: RoleAll, For: elections(5, 5), Amount: elections(0.25, 0.4), Until: 2},
 		{Kind: Kill, Role: RoleController, After: fetches(0, 1), For: elections(4, 4), Until: 2},
-		{Kind: Kill, Role: RoleAll, Follows: 1, After: elections(1.3, 3.3), For: fetches(0, 0)},
+		{Kind: Kill, Role: RoleAll, Follows: 1, After: elections(1.6, 2.7), For: fetches(0, 0)},
 	},
 }
 
