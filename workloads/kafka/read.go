@@ -25,7 +25,7 @@ type Answer struct {
 	Batches       []byte
 	// Of Offset.
 	Offset      int64
-	LeaderEpoch int32 // −1 unknown
+	LeaderEpoch int32 // in which it was given, −1 unknown
 }
 
 // Fetch reads from offset on. With node 0 it asks the believed leader and says in which epoch it believes; otherwise that node's own copy,
@@ -110,7 +110,11 @@ func (c *Client) Offset(partition, node int32, timestamp int64) Answer {
 	for _, t := range kresp.(*kmsg.ListOffsetsResponse).Topics {
 		for _, p := range t.Partitions {
 			if t.Topic == c.cfg.Topic && p.Partition == partition {
-				return Answer{Code: p.ErrorCode, Node: node, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch}
+				if epoch < 0 {
+					epoch = p.LeaderEpoch
+				}
+				// The broker has checked that it leads in the epoch that it was asked in (KIP-320). What it answers may be another one, in Kafka that of the record there.
+				return Answer{Code: p.ErrorCode, Node: node, Offset: p.Offset, LeaderEpoch: epoch}
 			}
 		}
 	}

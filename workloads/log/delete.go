@@ -24,7 +24,8 @@ func (w *Workload) Deleters() []Worker {
 }
 
 // remove deletes up to a place drawn from the newer half of what is known, again and again until that is acknowledged, and then looks for a while whether it stays
-// so. The answer to a deletion says where the log begins, so it is recorded as what it is: an answer about the start.
+// so. The answer to a deletion says where the log begins, so it is recorded as what it is: an answer about the start. Nobody knows in which
+// leader epoch it was given, so it is compared with no other answer, and the start is asked for at once.
 func (c *client) remove() {
 	for !c.env.Stopped() {
 		c.env.Sleep(c.between(100*time.Millisecond, 400*time.Millisecond))
@@ -35,7 +36,7 @@ func (c *client) remove() {
 		if !c.removeBelow(half + c.env.Rand().Int64N(half)) {
 			return
 		}
-		for range c.env.Rand().IntN(30) {
+		for range 1 + c.env.Rand().IntN(30) {
 			c.breathe(true)
 			if c.env.Stopped() {
 				return

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // fakeBroker is one partition in memory, led by node 1 and followed by nodes 2 and 3, which have the same log.
 type fakeBroker struct {
 	log   [][]byte // one batch of records each
+	start int64
 	end   int64
 	seen  map[string]int64 // idempotent batches: where they are
 	next  int64            // producer id
@@ -116,11 +118,23 @@ func (b *fakeBroker) answer(addr string, req kmsg.Request, code int16) kmsg.Resp
 		if q.Topics[0].Partitions[0].Timestamp == -1 {
 			p.Offset = b.end
 		} else {
-			p.Offset = 0
+			p.Offset, p.LeaderEpoch = b.start, 1 // Kafka tells the epoch of the record there
 		}
 		topic := kmsg.NewListOffsetsResponseTopic()
 		topic.Topic, topic.Partitions = q.Topics[0].Topic, []kmsg.ListOffsetsResponseTopicPartition{p}
 		resp := kmsg.NewPtrListOffsetsResponse()
+		resp.Topics = append(resp.Topics, topic)
+		return resp
+	case *kmsg.DeleteRecordsRequest:
+		p := kmsg.NewDeleteRecordsResponseTopicPartition()
+		p.ErrorCode = code
+		if code == 0 {
+			b.start = max(b.start, q.Topics[0].Partitions[0].Offset)
+			p.LowWatermark = b.start
+		}
+		topic := kmsg.NewDeleteRecordsResponseTopic()
+		topic.Topic, topic.Partitions = q.Topics[0].Topic, []kmsg.DeleteRecordsResponseTopicPartition{p}
+		resp := kmsg.NewPtrDeleteRecordsResponse()
 		resp.Topics = append(resp.Topics, topic)
 		return resp
 	}
@@ -190,7 +204,7 @@ func (w *world) env(lasts time.Duration) *fakeEnv {
 // work runs one kind of client for some virtual time.
 func (w *world) work(name string, lasts time.Duration) {
 	w.t.Helper()
-	for _, worker := range w.workload.Workers() {
+	for _, worker := range slices.Concat(w.workload.Workers(), w.workload.Deleters()) {
 		if worker.Name == name {
 			worker.Run(w.env(lasts), map[int32]string{1: "n1", 2: "n2", 3: "n3"})
 			return

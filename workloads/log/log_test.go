@@ -214,13 +214,41 @@ func TestPollersAskForBothEnds(t *testing.T) {
 				t.Fatalf("end %d in epoch %d, expected %d in 4", op.end.Offset, op.end.LeaderEpoch, w.broker.end)
 			}
 		case histories.StartOffset:
-			if op.end.Offset != 0 {
-				t.Fatalf("start %d, expected 0", op.end.Offset)
+			if op.end.Offset != 0 || op.end.LeaderEpoch != 4 {
+				t.Fatalf("start %d in epoch %d, expected 0 in 4, the epoch that was asked", op.end.Offset, op.end.LeaderEpoch)
 			}
 		}
 	}
 	if asked[histories.EndOffset] < 30 || asked[histories.StartOffset] < 3 {
 		t.Fatalf("asked %v, expected some thirty ends a second and a few starts", asked)
+	}
+}
+
+// A deposed leader must not be held against an answer to a deletion, of which nobody knows in which epoch it was given.
+func TestADeletionIsOfNoEpochAndTheStartIsAskedForAtOnce(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Deletes = true })
+	w.work("writer", 200*time.Millisecond)
+	w.work("poller", 300*time.Millisecond)
+	w.work("deleter", 10*time.Second)
+	deletions, last := 0, histories.Event{Note: "none"}
+	for _, op := range w.history() {
+		switch {
+		case op.invoke.Kind != histories.StartOffset:
+			continue
+		case op.invoke.Note == "delete-records":
+			if deletions++; op.end.Type != histories.OK || op.end.LeaderEpoch != -1 {
+				t.Fatalf("the deletion ends as %v in epoch %d, expected ok in none", op.end.Type, op.end.LeaderEpoch)
+			}
+			if last.Note == "delete-records" {
+				t.Fatal("two deletions in a row")
+			}
+		case op.end.LeaderEpoch != 4 || op.end.Offset != last.Offset:
+			t.Fatalf("start %d in epoch %d, expected %d in 4", op.end.Offset, op.end.LeaderEpoch, last.Offset)
+		}
+		last = op.end
+	}
+	if deletions < 2 {
+		t.Fatalf("%d deletions", deletions)
 	}
 }
 
