@@ -27,9 +27,10 @@ var HeirBehind = Preset{
 	Why: "The heir stands still, and the other follower gets ahead of it. Then that one stands still, the leader dies, the heir leads and writes alone, and dies. The last one, which never heard of that epoch, leads: where the heir's log and its own part lies in the epoch before the last, and one look at the last is not enough (KIP-279).",
 	Steps: []PresetStep{
 		{Kind: Pause, Role: RoleHeir, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(0.6, 0.6), Until: 2},
-		{Kind: Pause, Role: RoleSpare, After: fetches(1, 4), For: sessions(1.2, 1.4), Until: 3},
+		{Kind: Pause, Role: RoleSpare, After: fetches(1, 4), For: sessions(1.2, 1.4), Until: 4},
 		{Kind: Kill, Role: RoleLeader, Follows: 1, After: fetches(0, 0.2), For: fetches(0, 0)},
-		{Kind: Kill, Role: RoleLeader, Follows: 2, LeaderMoved: true, Expect: sessions(0.4, 0.4), After: fetches(1, 4), For: fetches(0, 2)},
+		{Kind: Pause, Role: RoleSame, Follows: 2, LeaderMoved: true, Expect: sessions(0.4, 0.4), For: sessions(0.5, 0.5), Until: 4},
+		{Kind: Kill, Role: RoleLeader, Follows: 3, After: fetches(0.2, 3), For: fetches(0, 2)},
 	},
 }
 
