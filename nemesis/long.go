@@ -1,6 +1,6 @@
 package nemesis
 
-// Long are sequences of three and four faults. Each leads into a state in which a broker has to know better than what it was told last; most tries miss its
+// Long are sequences of three to five faults. Each leads into a state in which a broker has to know better than what it was told last; most tries miss its
 // window, so they are for campaigns of many short runs.
 func Long() []Preset {
 	return []Preset{
@@ -24,7 +24,7 @@ var KnowsLittle = Preset{
 // HeirBehind makes two epochs begin at different ends of the one before.
 var HeirBehind = Preset{
 	Name: "heir-behind", Nodes: 3,
-	Why: "The heir stands still, and the other follower gets ahead of it. Then that one stands still, the leader dies, the heir leads and writes alone, and dies. The last one, which never heard of that epoch, leads: where the heir's log and its own part lies in the epoch before the last, and one look at the last is not enough (KIP-279).",
+	Why: "The heir stands still, and the other follower gets ahead of it. Then that one stands still, the leader dies and stands still when it is back, the heir leads and writes alone, and dies. The last one, which never heard of that epoch, leads: where the heir's log and its own part lies in the epoch before the last, and one look at the last is not enough (KIP-279).",
 	Steps: []PresetStep{
 		{Kind: Pause, Role: RoleHeir, Aside: true, Expect: sessions(0.4, 0.4), For: sessions(0.6, 0.6), Until: 2},
 		{Kind: Pause, Role: RoleSpare, After: fetches(1, 4), For: sessions(1.2, 1.4), Until: 4},
