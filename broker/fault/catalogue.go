@@ -81,7 +81,7 @@ func Catalogue() []Entry {
 		{Bug: StartOffsetNotDurable, Breaks: list("R25"), Anomalies: list("start-offset-backwards"), World: Both, Needs: Needs{Admin: list("delete-records"), Polls: true}},
 		{Bug: RecreateReusesLog, Breaks: list("R24"), Anomalies: list("foreign-record", "inconsistent-offset", "lost-acked"), World: Both, Needs: Needs{Admin: list("recreate-topic")}},
 		{Bug: AckOnDemotion, Breaks: list("R5"), Anomalies: lost, World: Both},
-		{Bug: UncleanStopStaysEligible, Breaks: list("R18"), Anomalies: lost, World: Both, Needs: Needs{Faults: list("power", "disk")}},
+		{Bug: UncleanStopStaysEligible, Breaks: list("R18"), Anomalies: lost, World: Both, Needs: Needs{Faults: list("power")}},
 		{Bug: DivergenceOffByOne, Breaks: list("R11"), Anomalies: diverged, World: Both},
 		{Bug: RepeatOfAnotherBatch, Breaks: list("R28"), Anomalies: list("inconsistent-offset", "lost-acked"), World: Both, Needs: Needs{Idempotent: true, InFlight: true}},
 		{Bug: AckOnTimeout, Breaks: list("R4"), Anomalies: lost, World: Both},
