@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -88,7 +87,8 @@ func serve(addrs ...string) {
 					case string(first[:n]) == talk:
 						chatter(c)
 					default:
-						io.Copy(c, io.MultiReader(bytes.NewReader(first[:n]), c))
+						c.Write(first[:n])
+						io.Copy(c, c)
 					}
 				}()
 			}
